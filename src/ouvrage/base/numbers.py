@@ -1,0 +1,71 @@
+"""Exact numbers: fractions inside, decimal text outside, and splits that lose nothing.
+
+Money and rates are ``Fraction`` while they are computed and decimal text when they leave. A value
+whose decimal form does not end is cut at 28 significant digits, half to even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+
+DIGITS = 28
+_context = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
+
+
+def decimal_text(value: Fraction | Decimal | int) -> str:
+    """Plain decimal text: exact where the decimal form ends, else 28 significant digits."""
+    fraction = Fraction(value)
+    places = _terminating_places(fraction.denominator)
+    if places is not None:
+        scaled = fraction.numerator * (10**places // fraction.denominator)
+        return _plain(Decimal(scaled).scaleb(-places, Context(prec=10_000)))
+    return _plain(_context.divide(Decimal(fraction.numerator), Decimal(fraction.denominator)))
+
+
+def _terminating_places(denominator: int) -> int | None:
+    twos = fives = 0
+    while denominator % 2 == 0:
+        denominator, twos = denominator // 2, twos + 1
+    while denominator % 5 == 0:
+        denominator, fives = denominator // 5, fives + 1
+    return max(twos, fives) if denominator == 1 else None
+
+
+def _plain(value: Decimal) -> str:
+    text = f"{value:f}"
+    return "0" if Decimal(text) == 0 else text
+
+
+def significant(value: Fraction, digits: int) -> str:
+    """Plain decimal text with this many significant digits, half to even."""
+    if not value:
+        return "0"
+    rounded = Context(prec=digits, rounding=ROUND_HALF_EVEN).divide(
+        Decimal(value.numerator), Decimal(value.denominator)
+    )
+    return f"{rounded:f}"
+
+
+def fixed(value: Fraction, places: int) -> str:
+    """Plain decimal text with this many decimal places, half to even."""
+    scaled = round(value * 10**places)
+    sign, digits = "-" if scaled < 0 else "", str(abs(scaled)).rjust(places + 1, "0")
+    return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
+def split_whole(total: int, weights: Sequence[int | Fraction]) -> list[int]:
+    """Split an integer by non-negative weights so that the parts add up to it exactly.
+
+    Largest remainder; ties go to the earlier part. ``ValueError`` when no weight is positive.
+    """
+    weight_sum = sum(weights)
+    if weight_sum <= 0 or min(weights) < 0:
+        raise ValueError("weights must be non-negative with a positive sum")
+    exact = [Fraction(total) * weight / weight_sum for weight in weights]
+    parts = [value.numerator // value.denominator for value in exact]
+    order = sorted(range(len(parts)), key=lambda i: (parts[i] - exact[i], i))
+    for i in order[: total - sum(parts)]:
+        parts[i] += 1
+    return parts

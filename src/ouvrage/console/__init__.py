@@ -1,0 +1,1 @@
+"""Pages and figures: a typed view-model, a template, SVG drawn here."""

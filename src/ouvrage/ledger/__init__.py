@@ -1,0 +1,1 @@
+"""The facts: what a statement is, which kinds exist, what was true as known at a moment."""

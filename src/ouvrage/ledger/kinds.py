@@ -1,0 +1,144 @@
+"""Which kinds of facts this version understands, and how a payload becomes one.
+
+A kind is a frozen dataclass with ``KIND`` and ``VERSION``. Anything else in the ledger is kept as it
+came and reported as ``Unread``: dropping what a newer program wrote would lose somebody's record.
+New features add kinds here.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from ouvrage.base.canonical import canonical
+from ouvrage.base.grades import Grade
+from ouvrage.ledger.facts import Fact
+from ouvrage.model import runs
+from ouvrage.model.claims import Claim
+from ouvrage.model.records import Conflict, Withdrawal
+
+KINDS: dict[tuple[str, int], type] = {
+    (kind.KIND, kind.VERSION): kind
+    for kind in (
+        runs.RunStarted,
+        runs.RunWindow,
+        runs.RunMarks,
+        runs.RunSpans,
+        runs.RunEnded,
+        runs.RunSamples,
+        Claim,
+        Conflict,
+        Withdrawal,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A fact whose kind, version or payload this program does not understand, and why."""
+
+    fact: Fact
+    reason: str
+
+
+def payload_of(value: Any) -> str:
+    """The canonical payload of a kind's instance. Floats and unknown types are refused."""
+    return canonical(_plain(value))
+
+
+def fact_of(
+    value: Any,
+    *,
+    source: str,
+    id: str,
+    subject: str,
+    valid_from: int,
+    valid_to: int | None,
+    grade: Grade,
+    corrects: str | None = None,
+) -> Fact:
+    """A fact that states ``value``, an instance of a kind."""
+    return Fact(
+        source=source,
+        id=id,
+        kind=value.KIND,
+        version=value.VERSION,
+        subject=subject,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        grade=grade,
+        payload=payload_of(value),
+        corrects=corrects,
+    )
+
+
+def read(fact: Fact) -> Any:
+    """The kind's instance that a fact states, or ``Unread`` with the reason."""
+    kind = KINDS.get((fact.kind, fact.version))
+    if kind is None:
+        return Unread(fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here")
+    try:
+        return _reader(kind)(json.loads(fact.payload, parse_float=_refuse_float))
+    except (ValueError, TypeError, KeyError) as error:
+        return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
+
+
+def _refuse_float(text: str) -> Any:
+    raise ValueError(f"{text} is a binary fraction; facts hold integers and decimal text")
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
+    raise TypeError(f"{type(value).__name__} cannot stand in a fact")
+
+
+@lru_cache(maxsize=None)
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+Reader = Callable[[Any], Any]
+
+
+@lru_cache(maxsize=None)
+def _reader(hint: Any) -> Reader:
+    """A function that turns plain JSON into a value of the hinted type, or raises."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        inner = [_reader(arg) for arg in get_args(hint) if arg is not type(None)]
+        return lambda value: None if value is None else inner[0](value)
+    if origin is tuple:
+        item = _reader(get_args(hint)[0])
+        return lambda value: tuple(item(entry) for entry in _expect(value, list))
+    if is_dataclass(hint):
+        return _dataclass_reader(hint)
+    return lambda value: _expect(value, hint)
+
+
+def _dataclass_reader(kind: Any) -> Reader:
+    hints = get_type_hints(kind)
+    readers = {name: _reader(hints[name]) for name in _field_names(kind)}
+
+    def build(value: Any) -> Any:
+        given = _expect(value, dict)
+        if given.keys() != readers.keys():
+            odd = sorted(given.keys() ^ readers.keys())
+            raise ValueError(f"fields differ from {kind.__name__}: {', '.join(odd)}")
+        return kind(**{name: reader(given[name]) for name, reader in readers.items()})
+
+    return build
+
+
+def _expect(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
+    return value

@@ -1,0 +1,1 @@
+"""``ouvrage run``: supervises a command, samples it, spools. Standard library only."""

@@ -1,0 +1,1 @@
+"""From samples and marks to units, time and bottleneck. Pure: see the modules."""

@@ -1,0 +1,1 @@
+"""The nouns: what a run, and later a site, node, offer or lease, states about itself."""

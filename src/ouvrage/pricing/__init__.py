@@ -1,0 +1,1 @@
+"""What a finished unit costs, and which of several runs is the better buy."""

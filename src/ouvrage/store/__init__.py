@@ -1,0 +1,1 @@
+"""The only SQL: the ledger on SQLite or PostgreSQL, and what is rebuilt from it."""
