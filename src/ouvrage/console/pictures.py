@@ -6,12 +6,14 @@ with a title and a description for those who do not see it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from ouvrage.console import svg
 from ouvrage.console.svg import element, fill_of, hover, number, picture, text
+
+Scale = Callable[[float], float]
 
 WIDTH = 880.0
 LEFT, RIGHT = 46.0, 14.0
@@ -122,7 +124,7 @@ def _strip(strip: Strip, left: float, y: float) -> tuple[str, float]:
     if strip.note:
         drawn.append(text(x + 10, y + 21, strip.note, kind="label strong"))
     labels, rows = _labels_below(wanted, y + 34)
-    return "".join([*drawn, *labels]), 34.0 + 18 * rows + 20
+    return "".join([*drawn, *labels]), 34.0 + 18 * rows + 14
 
 
 def _segment(part: Part, x: float, y: float, width: float) -> str:
@@ -139,23 +141,16 @@ def _segment(part: Part, x: float, y: float, width: float) -> str:
 
 
 def _labels_below(wanted: Sequence[tuple[float, float, str]], y: float) -> tuple[list[str], int]:
-    """Labels under their segments, moved to further rows where they would touch."""
-    places = []
-    for x, width, words in wanted:
-        start = min(x, WIDTH - svg.text_width(words))
-        places.append((start, start + svg.text_width(words), x + min(width / 2, 6), words))
-    rows = svg.rows_for([(start, end) for start, end, _, _ in places])
+    """Labels under their segments, in further rows and to either side where they would touch."""
+    feet = [(x + min(width / 2, 6), words) for x, width, words in wanted]
+    placed = svg.place_labels(feet, WIDTH)
     drawn = []
-    for (start, _, foot, words), row in zip(places, rows, strict=True):
-        base = y + 16 + 18 * row
-        drawn.append(_leader(foot, y - 2, start, base))
-        drawn.append(text(start + 8, base, words))
-    return drawn, max(rows, default=-1) + 1
-
-
-def _leader(x: float, top: float, start: float, base: float) -> str:
-    points = [(x, top), (x, base - 4), (max(start + 5, x + 3), base - 4)]
-    return element("path", d=svg.path(points), class_="leader")
+    for (foot, words), (row, to_left) in zip(feet, placed, strict=True):
+        base, side = y + 16 + 18 * row, -1 if to_left else 1
+        points = [(foot, y - 2), (foot, base - 4), (foot + 5 * side, base - 4)]
+        drawn.append(element("path", d=svg.path(points), class_="leader"))
+        drawn.append(text(foot + 8 * side, base, words, anchor="end" if to_left else "start"))
+    return drawn, max((row for row, _ in placed), default=-1) + 1
 
 
 def timeline(name: str, title: str, line: Timeline) -> str:
@@ -184,7 +179,7 @@ def timeline(name: str, title: str, line: Timeline) -> str:
     return picture(name, WIDTH, floor + 26, title, desc, *parts)
 
 
-def _phase_bands(line: Timeline, across, top: float, floor: float) -> list[str]:
+def _phase_bands(line: Timeline, across: Scale, top: float, floor: float) -> list[str]:
     drawn = []
     for index, (words, begin, end) in enumerate(line.phases):
         x, width = across(begin), across(end) - across(begin)
@@ -205,7 +200,7 @@ def _phase_bands(line: Timeline, across, top: float, floor: float) -> list[str]:
     return drawn
 
 
-def _core_lines(cores: float, allowed: float, up) -> list[str]:
+def _core_lines(cores: float, allowed: float, up: Scale) -> list[str]:
     drawn = []
     for value in svg.ticks(cores, 4):
         if value == int(value):
@@ -223,22 +218,12 @@ def _core_lines(cores: float, allowed: float, up) -> list[str]:
     return drawn
 
 
-def _worked(steps: Sequence[Step], across, up, floor: float) -> list[str]:
+def _worked(steps: Sequence[Step], across: Scale, up: Scale, floor: float) -> list[str]:
     drawn, outline = [], []
     for step in steps:
         begin, end = across(step.from_s), across(step.to_s)
         if step.cores is None:
-            drawn.append(
-                element(
-                    "rect",
-                    hover(f"no samples for {step.to_s - step.from_s:.1f} s"),
-                    x=begin,
-                    y=up(0) - 24,
-                    width=end - begin,
-                    height=24,
-                    fill=fill_of("gap"),
-                )
-            )
+            drawn.append(_no_samples(step, begin, end - begin, floor))
             continue
         y = up(step.cores)
         outline.append(
@@ -247,7 +232,17 @@ def _worked(steps: Sequence[Step], across, up, floor: float) -> list[str]:
     return [element("path", d="".join(outline), class_="worked"), *drawn] if outline else drawn
 
 
-def _unit_ends(line: Timeline, across, top: float, floor: float) -> list[str]:
+def _no_samples(step: Step, x: float, width: float, floor: float) -> str:
+    words = f"no samples for {step.to_s - step.from_s:.1f} s"
+    shape = element(
+        "rect", hover(words), x=x, y=floor - 24, width=width, height=24, fill=fill_of("gap")
+    )
+    if width < svg.text_width("no samples") + 8:
+        return shape
+    return shape + text(x + width / 2, floor - 30, "no samples", anchor="middle", kind="label soft")
+
+
+def _unit_ends(line: Timeline, across: Scale, top: float, floor: float) -> list[str]:
     """Ticks at the ends of units, numbered as densely as the numbers fit."""
     if not line.bars:
         return []
@@ -264,7 +259,7 @@ def _unit_ends(line: Timeline, across, top: float, floor: float) -> list[str]:
     return drawn
 
 
-def _seconds_axis(wall_s: float, across, floor: float) -> list[str]:
+def _seconds_axis(wall_s: float, across: Scale, floor: float) -> list[str]:
     marks = svg.clock_ticks(wall_s)
     drawn = [element("path", d=f"M{number(LEFT)},{number(floor)}H{WIDTH - RIGHT}", class_="axis")]
     for moment in marks:
@@ -345,7 +340,7 @@ def _bar_numbers(
     ]
 
 
-def _middle_line(middle: Interval, up, right: float) -> list[str]:
+def _middle_line(middle: Interval, up: Scale, right: float) -> list[str]:
     drawn = []
     if middle.low is not None and middle.high is not None:
         y, height = up(middle.high), max(up(middle.low) - up(middle.high), 1.0)

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STEPS = (1, 2, 2.5, 5, 10)
 _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
-LETTER = 6.4
+LETTER = 7.0
 """Average width of a letter of a label in pixels, a little generous so that labels keep apart."""
 
 
@@ -111,15 +111,50 @@ def text_width(words: str) -> float:
     return LETTER * len(words)
 
 
-def rows_for(wanted: Sequence[tuple[float, float]], gap: float = 10) -> list[int]:
-    """A row for each label (from, to), left to right, so that no two in a row overlap."""
-    ends: list[float] = []
-    rows = []
-    for start, end in wanted:
-        row = next((i for i, taken in enumerate(ends) if taken + gap <= start), len(ends))
-        ends[row : row + 1] = [end]
-        rows.append(row)
-    return rows
+def place_labels(feet: Sequence[tuple[float, str]], width: float) -> list[tuple[int, bool]]:
+    """(row, whether it stands to the left) of labels that hang below feet on one line.
+
+    Feet go from left to right. A label goes into the first row in which neither its words nor the
+    line that leads to it touch another's. Tried from both ends; the fewer rows win.
+    """
+    from_left = _placed(feet, width)
+    from_right = _placed(feet[::-1], width)[::-1]
+    return min(from_right, from_left, key=lambda placed: max((row for row, _ in placed), default=0))
+
+
+def _placed(feet: Sequence[tuple[float, str]], width: float) -> list[tuple[int, bool]]:
+    taken: list[tuple[int, float, float, float]] = []
+    chosen: list[tuple[int, bool]] = []
+    for foot, words in feet:
+        room = text_width(words) + 14
+        sides = [(foot, foot + room, False), (foot - room, foot, True)]
+        row, start, end, to_left = next(
+            (row, start, end, to_left)
+            for row in range(len(feet) + 1)
+            for start, end, to_left in sides
+            if row == len(feet)
+            or (start >= 0 and end <= width and _is_free(row, foot, start, end, taken))
+        )
+        taken.append((row, foot, start, end))
+        chosen.append((row, to_left))
+    return chosen
+
+
+def _is_free(
+    row: int,
+    foot: float,
+    start: float,
+    end: float,
+    taken: Sequence[tuple[int, float, float, float]],
+) -> bool:
+    for other, other_foot, other_start, other_end in taken:
+        if other == row and start < other_end and other_start < end:
+            return False
+        if other < row and other_start - 3 < foot < other_end + 3:
+            return False
+        if other > row and start - 3 < other_foot < end + 3:
+            return False
+    return True
 
 
 _PATTERNS = {
