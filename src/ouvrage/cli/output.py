@@ -10,6 +10,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,16 @@ def say_error(error: OuvrageError, *, as_json: bool) -> int:
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a whole file or leave what was there: a reader never sees half of it."""
     data = content.encode("utf-8") if isinstance(content, str) else content
+    if not path.name:
+        raise OuvrageError("file/no-name", "an empty file name", hint="name a file to write")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_bytes(data)
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # most often it could not even be made
+            beside.unlink()
         raise OuvrageError(
             "file/not-written",
             f"{path} could not be written: {error.strerror}",
