@@ -142,7 +142,7 @@ class Recogniser:
         return marks
 
     def _by_word(self, block: bytes) -> list[Mark]:
-        """Look only at lines that hold the unit's word: most output is passed over by one search."""
+        """Look only at lines that hold the unit's word; one search passes over most output."""
         lowered = block.lower()
         marks: list[Mark] = []
         done = 0
