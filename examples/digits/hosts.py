@@ -90,7 +90,7 @@ def main() -> int:
     """Meter both hosts, then let ``ouvrage compare`` say what came out."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("out"))
-    parser.add_argument("--epochs", type=int, default=9)
+    parser.add_argument("--epochs", type=int, default=10)
     options = parser.parse_args()
     first, second = two_cores()
     hosts = [Host("standard", "0.30/h", first, first), Host("optimised", "0.36/h", first, second)]

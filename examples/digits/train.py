@@ -100,7 +100,7 @@ def train(queues: list[mp.Queue], options: argparse.Namespace) -> None:
 def parsed() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=9)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--views", type=int, default=6, help="versions of each image an epoch")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--workers", type=int, default=1, help="loader processes")

@@ -6,13 +6,14 @@ late, nothing is known: that becomes a gap in the picture and not a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ouvrage.base.time import SECOND
 from ouvrage.console.pictures import Bar, Step, Timeline
+from ouvrage.metering.phases import Phases
 from ouvrage.metering.run_view import RunView
-from ouvrage.metering.units import Lap, Units
+from ouvrage.metering.units import Units
 from ouvrage.metering.windows import GAP_PERIODS, Columns
 from ouvrage.model.runs import Host
 
@@ -20,23 +21,26 @@ MOST_STEPS = 800
 """More steps than this are finer than the picture's pixels."""
 
 
-def timeline_of(
-    view: RunView, columns: Columns | None, units: Units, phases: Sequence[tuple[str, float]]
-) -> Timeline:
-    """The timeline of a run; ``phases`` are (words, seconds) one after another."""
+def timeline_of(view: RunView, columns: Columns | None, units: Units, phases: Phases) -> Timeline:
+    """The timeline of a run; without ``columns`` (its raw samples) from its windows."""
     steps = list(_sampled(columns, view.started.period_us)) if columns else []
-    begun, bands = 0.0, []
-    for words, seconds in phases:
-        bands.append((words, begun, begun + seconds))
-        begun += seconds
     return Timeline(
         wall_s=view.wall_us / SECOND,
         cores_allowed=cores_allowed(view.started.host),
         steps=tuple(_fewer(steps or list(_windowed(view)))),
-        phases=tuple(band for band in bands if band[2] > band[1]),
-        bars=tuple(bars_of(units, 0.0)),
+        phases=tuple(_bands(phases)),
+        bars=tuple(bars_of(units, phases.warmup_laps)),
         unit=units.name,
     )
+
+
+def _bands(phases: Phases) -> Iterator[tuple[str, float, float]]:
+    ends = (0, phases.startup_end, phases.warmup_end, phases.steady_end, phases.wall_us)
+    for words, (begin, end) in zip(
+        ("start-up", "warm-up", "steady", "rest"), pairwise(ends), strict=True
+    ):
+        if begin is not None and end is not None and end > begin:
+            yield words, begin / SECOND, end / SECOND
 
 
 def cores_allowed(host: Host) -> float:
@@ -46,26 +50,21 @@ def cores_allowed(host: Host) -> float:
     return min(float(host.cpus_allowed), host.cpu_quota_ppm / 1_000_000)
 
 
-def bars_of(units: Units, warm_until_s: float) -> list[Bar]:
-    """The timed units as bars; those that ended by ``warm_until_s`` were warm-up."""
-    numbers = _numbers(units.laps)
-    return [
-        Bar(
-            n=n,
-            end_s=lap.to_us / SECOND,
-            seconds=float(lap.per_unit_us) / SECOND,
-            warm_up=lap.to_us / SECOND <= warm_until_s + 1e-6,
-        )
-        for n, lap in zip(numbers, units.laps, strict=True)
-    ]
-
-
-def _numbers(laps: Iterable[Lap]) -> Iterator[int]:
-    """How many timed units were finished at the end of each lap."""
-    finished = 0
-    for lap in laps:
+def bars_of(units: Units, warmup_laps: int) -> list[Bar]:
+    """The timed units as bars, numbered as they finished; the first few were warm-up."""
+    finished = 0 if units.first_timed or not units.untimed else 1
+    bars = []
+    for index, lap in enumerate(units.laps):
         finished += lap.count
-        yield finished
+        bars.append(
+            Bar(
+                n=finished,
+                end_s=lap.to_us / SECOND,
+                seconds=float(lap.per_unit_us) / SECOND,
+                warm_up=index < warmup_laps,
+            )
+        )
+    return bars
 
 
 def _sampled(columns: Columns, period_us: int) -> Iterator[Step]:
