@@ -216,7 +216,7 @@ class _Count:
         return False
 
     def _learn_step(self, n: int) -> None:
-        """``Epoch 10`` then ``Epoch 20``, and none before: a line every ten, so the first was ten."""
+        """``Epoch 10``, then ``Epoch 20``: a line came every ten, so the first one was ten too."""
         if self._lone is not None and self._lone > 1 and n == 2 * self._lone:
             self.every = self._lone
             self.finished += self._lone - 1
