@@ -25,7 +25,7 @@ HEADLINE = ("cost_per_unit.marginal", "seconds_per_unit.median")
 
 
 def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
-    """The report as ``--report`` and ``report --json`` write it: money as text, seconds as numbers."""
+    """The report as ``--report`` and ``report --json`` write it; money is decimal text."""
     reckoning = reckon(view)
     headline = headline_of(sheet)
     return {

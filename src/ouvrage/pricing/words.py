@@ -1,8 +1,8 @@
 """Figures and names as a person reads them: digits, marks, ranges, bars, safe text.
 
 Decides where digits stop (where the data stop: at the first digit of the interval's half width,
-else after three), how a grade is marked, and that nothing a program printed or a user typed reaches the
-terminal as a control sequence.
+else after three), how a grade is marked, and that nothing a program printed or a user typed reaches
+the terminal as a control sequence.
 """
 
 from __future__ import annotations
