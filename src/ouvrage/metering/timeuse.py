@@ -204,7 +204,8 @@ class _Told:
         while self._next < len(self._reports) and self._reports[self._next][1] <= start:
             self._next += 1
         told = 0
-        for begin, finish, amount in self._reports[self._next :]:
+        for index in range(self._next, len(self._reports)):
+            begin, finish, amount = self._reports[index]
             if begin >= end:
                 break
             told += _share(amount, begin, finish, start, end)
