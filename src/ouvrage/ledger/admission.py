@@ -22,6 +22,7 @@ NAME_BYTES = 1000
 _LARGEST = 2**63 - 1
 _SOURCE = re.compile(r"[^\x00-\x1f\x7f/]+")
 _NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+_USUAL = re.compile(rf"[ -.0-~]{{1,{SOURCE_BYTES}}}/[ -~]{{1,{NAME_BYTES}}}(?:\n[ -~]{{1,{NAME_BYTES}}}){{2}}")
 
 
 def admit(fact: Fact) -> None:
@@ -38,6 +39,8 @@ def admit(fact: Fact) -> None:
 
 def name_fault(fact: Fact) -> str | None:
     """What is wrong with a fact's names, or None."""
+    if fact.corrects is None and _USUAL.fullmatch(f"{fact.key}\n{fact.kind}\n{fact.subject}"):
+        return None
     if not _fits(_SOURCE, fact.source, SOURCE_BYTES):
         return f"source is not a name of 1 to {SOURCE_BYTES} bytes without '/'"
     for field, text in (("id", fact.id), ("kind", fact.kind), ("subject", fact.subject)):

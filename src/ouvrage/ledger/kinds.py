@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ouvrage.base.canonical import canonical
@@ -47,9 +48,8 @@ class Unread:
 
 def payload_of(value: Any) -> str:
     """The canonical payload of a kind's instance. Floats and unknown types are refused."""
-    names, template = _form(type(value))
-    texts = [getattr(value, name) for name in names]
-    return template % tuple([item if type(item) is int else _text(item) for item in texts])
+    values, template = _form(type(value))
+    return template % tuple([item if type(item) is int else _text(item) for item in values(value)])
 
 
 def fact_of(
@@ -114,10 +114,13 @@ def _text(value: Any) -> str:
 
 
 @lru_cache(maxsize=None)
-def _form(kind: type) -> tuple[tuple[str, ...], str]:
-    """Field names in canonical order, and the payload with a place for each one's text."""
-    names = tuple(sorted(_field_names(kind)))
-    return names, "{%s}" % ",".join(f"{canonical(name)}:%s" for name in names)
+def _form(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], str]:
+    """What reads the fields in canonical order, and the payload with a place for each one's text."""
+    names = sorted(_field_names(kind))
+    template = "{%s}" % ",".join(f"{canonical(name)}:%s" for name in names)
+    if len(names) == 1:
+        return lambda value: (getattr(value, names[0]),), template
+    return attrgetter(*names), template
 
 
 @lru_cache(maxsize=None)

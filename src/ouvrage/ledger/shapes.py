@@ -15,11 +15,11 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-_INTEGER = "(?:0|-?[1-9][0-9]{0,999})"
+_INTEGER = "-?[1-9][0-9]{0,999}|0"
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]*'
 _ESCAPE = r'\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))'
 _TEXT = f'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*"'
-_SCALARS = {int: _INTEGER, str: _TEXT, bool: "(?:true|false)"}
+_SCALARS = {int: _INTEGER, str: _TEXT, bool: "true|false"}
 
 
 @lru_cache(maxsize=None)
@@ -32,10 +32,10 @@ def _shape(hint: Any) -> str:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         inner = [_shape(arg) for arg in get_args(hint) if arg is not type(None)]
-        return f"(?:{inner[0]}|null)"
+        return f"{inner[0]}|null"
     if origin is tuple:
         item = _shape(get_args(hint)[0])
-        return rf"\[(?:{item}(?:,{item})*)?\]"
+        return rf"\[(?:(?:{item})(?:,(?:{item}))*)?\]"
     if is_dataclass(hint) and isinstance(hint, type):
         return _object(hint)
     return _SCALARS[hint]
@@ -44,4 +44,4 @@ def _shape(hint: Any) -> str:
 def _object(kind: type) -> str:
     hints = get_type_hints(kind)
     names = sorted(field.name for field in fields(kind))
-    return r"\{%s\}" % ",".join(f'"{name}":{_shape(hints[name])}' for name in names)
+    return r"\{%s\}" % ",".join(f'"{name}":(?:{_shape(hints[name])})' for name in names)

@@ -25,7 +25,7 @@ SQLITE = (
     f"""CREATE TRIGGER facts_no_delete BEFORE DELETE ON facts
         BEGIN SELECT RAISE(ABORT, '{GROWS}'); END""",
     f"""CREATE TRIGGER facts_no_replace BEFORE INSERT ON facts
-        WHEN EXISTS (SELECT 1 FROM facts WHERE seq = NEW.seq)
+        WHEN NEW.seq <= (SELECT seq FROM head)
           OR EXISTS (SELECT 1 FROM facts WHERE source = NEW.source AND id = NEW.id)
         BEGIN SELECT RAISE(ABORT, '{GROWS}'); END""",
     f"""CREATE TRIGGER head_forward BEFORE UPDATE ON head
