@@ -22,7 +22,9 @@ NAME_BYTES = 1000
 _LARGEST = 2**63 - 1
 _SOURCE = re.compile(r"[^\x00-\x1f\x7f/]+")
 _NAME = re.compile(r"[^\x00-\x1f\x7f]+")
-_USUAL = re.compile(rf"[ -.0-~]{{1,{SOURCE_BYTES}}}/[ -~]{{1,{NAME_BYTES}}}(?:\n[ -~]{{1,{NAME_BYTES}}}){{2}}")
+_USUAL = re.compile(
+    rf"[ -.0-~]{{1,{SOURCE_BYTES}}}/[ -~]{{1,{NAME_BYTES}}}(?:\n[ -~]{{1,{NAME_BYTES}}}){{2}}"
+)
 
 
 def admit(fact: Fact) -> None:

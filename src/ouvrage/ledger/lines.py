@@ -39,9 +39,7 @@ def fact_line(fact: Fact, sha256: str | None = None, **more: int) -> str:
 
 def record_line(entry: Recorded) -> str:
     """One line that holds a record, with its place and moment of recording."""
-    return fact_line(
-        entry.fact, entry.stored_sha256, seq=entry.seq, recorded_at=entry.recorded_at
-    )
+    return fact_line(entry.fact, entry.stored_sha256, seq=entry.seq, recorded_at=entry.recorded_at)
 
 
 def read_fact_line(line: str | bytes) -> tuple[Fact, str]:

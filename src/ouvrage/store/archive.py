@@ -76,11 +76,13 @@ def restore(file: Path, store: Store, home: Path) -> Archived:
     manifest, members = _unpacked(file)
     records = _records(members[_FACTS], manifest)
     samples = {name: data for name, data in members.items() if name != _FACTS}
+    store.refuse_unless_empty()
     for name, data in samples.items():
         _refuse_other(home / name, data)
-    store.refill(records)
+    # Samples first: interrupted here, the same restore can be done again.
     for name, data in samples.items():
         write_whole(home / name, data)
+    store.refill(records)
     return _archived(manifest)
 
 

@@ -41,9 +41,7 @@ def export_run(records: Sequence[Recorded], samples: bytes | None) -> bytes:
     return exchange.export_run(subjects.pop(), [entry.fact for entry in records], samples)
 
 
-def import_run(
-    data: bytes, store: Store, home: Path, *, now_us: int, own_source: str
-) -> Imported:
+def import_run(data: bytes, store: Store, home: Path, *, now_us: int, own_source: str) -> Imported:
     """Record an exported run here. Importing it again changes nothing and says so."""
     exported = exchange.read_export(data)
     strangers = [fact.key for fact in exported.facts if fact.subject != exported.run]

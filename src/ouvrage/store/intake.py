@@ -23,6 +23,7 @@ from ouvrage.model.runs import RunSamples
 from ouvrage.store.samples import seal, sync_directory
 from ouvrage.store.store import Store
 
+_SPOOLS = "[0-9a-f]" * 32 + ".ndjson"
 _SET_ASIDE = ("spool/", "fact/", "samples/")
 
 
@@ -34,6 +35,16 @@ class Running:
     path: Path
     spool: Spool | None
 
+    @property
+    def label(self) -> str | None:
+        """The label it was given, as far as can be read."""
+        return self.spool.started.label if self.spool else None
+
+    @property
+    def started_us(self) -> int:
+        """When it started; its id tells that too, to the millisecond."""
+        return self.spool.started.started_us if self.spool else int(self.run[:12], 16) * 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
@@ -41,6 +52,9 @@ class Broken:
 
     path: Path
     error: OuvrageError
+
+    def __str__(self) -> str:
+        return f"{self.error.message}; set aside as {self.path}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +73,7 @@ def bring_in(home: Path, store: Store, now_us: int) -> IntakeReport:
     if not directory.is_dir():
         return report
     with _alone(directory):
-        for path in sorted(directory.glob("*.ndjson")):
+        for path in sorted(directory.glob(_SPOOLS)):
             _take(path, home, store, now_us, report)
     return report
 

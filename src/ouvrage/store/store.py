@@ -175,15 +175,30 @@ class Store:
         with told(self.engine), self.engine.connect() as connection:
             return [recorded_of(row) for row in connection.execute(query)]
 
+    def damage(self) -> list[str]:
+        """What the database itself finds wrong with its file; nothing where it cannot look."""
+        if self.engine.dialect.name != "sqlite":
+            return []
+        with told(self.engine), self.engine.connect() as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+        return [str(line) for line in found if line != "ok"]
+
+    def refuse_unless_empty(self) -> None:
+        """Raise ``OuvrageError`` ``restore/not-empty`` where the store holds a fact."""
+        self._refuse_unless_empty(self.head())
+
+    def _refuse_unless_empty(self, found: Head) -> None:
+        if found.seq:
+            raise OuvrageError(
+                "restore/not-empty",
+                f"{self.name} holds {found.seq} facts already",
+                hint="restore into an empty home: OUVRAGE_HOME=DIR ouvrage restore FILE",
+            )
+
     def refill(self, records: Sequence[Recorded]) -> None:
         """Put a whole ledger back as it was, into a store that holds nothing."""
         with told(self.engine), writing(self.engine) as connection:
-            if _wait_for_head(connection).seq:
-                raise OuvrageError(
-                    "restore/not-empty",
-                    f"{self.name} holds facts already",
-                    hint="restore into an empty home: OUVRAGE_HOME=DIR ouvrage restore FILE",
-                )
+            self._refuse_unless_empty(_wait_for_head(connection))
             for start in range(0, len(records), _CHUNK):
                 rows = [
                     row_of(entry.fact, entry.seq, entry.recorded_at, entry.stored_sha256)
