@@ -55,6 +55,25 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction in which every statement sees the same state of the store."""
+    connection = engine.connect()
+    if engine.dialect.name != "sqlite":  # SQLite's transactions are so without being asked
+        connection = connection.execution_options(isolation_level="REPEATABLE READ")
+    with connection, connection.begin():
+        yield connection
+
+
+def damage(engine: Engine) -> list[str]:
+    """What a database finds wrong with its own file; nothing where it has no way to look."""
+    if engine.dialect.name != "sqlite":
+        return []
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+    return [str(line) for line in found if line != "ok"]
+
+
+@contextmanager
 def told(engine: Engine) -> Iterator[None]:
     """Turn a database's errors into refusals. An integrity error is the caller's to judge."""
     try:

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Update, delete, insert, select, update
 
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.ledger.facts import Recorded
 from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.pricing.report import report_json
 from ouvrage.pricing.unit_cost import sheet_of
-from ouvrage.store.engine import told, writing
+from ouvrage.store.engine import reading, told, writing
 from ouvrage.store.schema import projection_runs, projection_state
 from ouvrage.store.store import Store
 
@@ -74,32 +74,32 @@ def rebuild(store: Store) -> Projection:
 
 def _projected(store: Store, *, anew: bool) -> Projection:
     with told(store.engine):
-        if not anew:
-            with store.engine.connect() as connection:
-                held = _read(connection)
-            if held is not None and held.seq == store.head().seq:
-                return held
+        with reading(store.engine) as connection:
+            held = None if anew else _read(connection)
+        if held is not None and held.seq == store.head().seq:
+            return held
         with writing(store.engine) as connection:
             return _refresh(connection, store, anew=anew)
 
 
 def _refresh(connection: Connection, store: Store, *, anew: bool) -> Projection:
     """Bring the table up to the last fact. Whoever else refreshes it waits at its state's row."""
-    connection.execute(update(projection_state).values(seq=projection_state.c.seq))
+    connection.execute(_state_with(seq=projection_state.c.seq))
     held = None if anew else _read(connection)
     target = store.head().seq
     if held is None:
         connection.execute(delete(projection_runs))
-        connection.execute(delete(projection_state))
-        connection.execute(insert(projection_state).values(name=NAME, maker=MAKER, seq=target))
         _write(connection, rows_of(_up_to(target, store.records())))
     else:
-        touched = {entry.fact.subject for entry in store.records(after=held.seq)}
-        for subject in sorted(touched):
+        for subject in sorted({entry.fact.subject for entry in store.records(after=held.seq)}):
             connection.execute(delete(projection_runs).where(projection_runs.c.run == subject))
             _write(connection, rows_of(_up_to(target, store.records(subject=subject))))
-        connection.execute(update(projection_state).values(seq=target))
+    connection.execute(_state_with(seq=target, maker=MAKER))
     return Projection(seq=target, rows=_rows(connection))
+
+
+def _state_with(**values: Any) -> Update:
+    return update(projection_state).where(projection_state.c.name == NAME).values(**values)
 
 
 def _up_to(seq: int, records: Sequence[Recorded]) -> list[Recorded]:
@@ -113,10 +113,9 @@ def _write(connection: Connection, rows: Sequence[RunRow]) -> None:
 
 def _read(connection: Connection) -> Projection | None:
     """What the table holds; None where it was never made, or by another maker."""
-    state = connection.execute(select(projection_state)).mappings().one_or_none()
-    if state is None or state["maker"] != MAKER:
-        return None
-    return Projection(seq=state["seq"], rows=_rows(connection))
+    state = select(projection_state.c.maker, projection_state.c.seq)
+    maker, seq = connection.execute(state.where(projection_state.c.name == NAME)).one()
+    return Projection(seq=seq, rows=_rows(connection)) if maker == MAKER else None
 
 
 def _rows(connection: Connection) -> tuple[RunRow, ...]:

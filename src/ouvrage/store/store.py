@@ -25,7 +25,7 @@ from ouvrage.base.time import utc_text
 from ouvrage.ledger.admission import admit
 from ouvrage.ledger.conflicts import conflict_fact
 from ouvrage.ledger.facts import Fact, Recorded, first_difference
-from ouvrage.store.engine import engine_for, name_of, told, writing
+from ouvrage.store.engine import damage, engine_for, name_of, told, writing
 from ouvrage.store.rows import recorded_of, row_of
 from ouvrage.store.schema import facts, head
 from ouvrage.store.upgrade import bring_up_to_date
@@ -176,12 +176,9 @@ class Store:
             return [recorded_of(row) for row in connection.execute(query)]
 
     def damage(self) -> list[str]:
-        """What the database itself finds wrong with its file; nothing where it cannot look."""
-        if self.engine.dialect.name != "sqlite":
-            return []
-        with told(self.engine), self.engine.connect() as connection:
-            found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
-        return [str(line) for line in found if line != "ok"]
+        """What the database itself finds wrong with its file."""
+        with told(self.engine):
+            return damage(self.engine)
 
     def refuse_unless_empty(self) -> None:
         """Raise ``OuvrageError`` ``restore/not-empty`` where the store holds a fact."""

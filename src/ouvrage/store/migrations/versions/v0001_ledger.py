@@ -112,9 +112,10 @@ def _create_projections() -> None:
         sa.Column("report_json", sa.Text, nullable=False),
     )
     op.create_index("projection_runs_started", "projection_runs", ["started_us"])
-    op.create_table(
+    state = op.create_table(
         "projection_state",
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("maker", sa.Text, nullable=False),
         sa.Column("seq", sa.BigInteger, nullable=False),
     )
+    op.bulk_insert(state, [{"name": "runs", "maker": "", "seq": 0}])
