@@ -25,9 +25,11 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.view import in_force
 from ouvrage.metering.run_view import RunView, run_views
+from ouvrage.metering.windows import Columns
 from ouvrage.model.runs import RunStarted
 from ouvrage.pricing.unit_cost import sheet_of
-from ouvrage.store.intake import IntakeReport, bring_in
+from ouvrage.store.intake import IntakeReport, bring_in, read_lines
+from ouvrage.store.samples import read_sealed
 from ouvrage.store.store import Store, open_store
 
 
@@ -62,8 +64,8 @@ class Ledger:
         """The id of the run a person means. A running one has no figures yet, and that is said."""
         names = self.names(as_of)
         running = [
-            RunName(run=s.run, label=s.label, started_us=s.started_us)
-            for s in self.intake.running
+            RunName(run=live.run, label=live.label, started_us=live.started_us)
+            for live in self.intake.running
             if as_of is None
         ]
         run = run_called(text, [*names, *running])
@@ -74,6 +76,11 @@ class Ledger:
                 hint="ouvrage runs shows how far it is",
             )
         return run
+
+    def columns(self, run: str) -> Columns | None:
+        """The raw samples of a run, where this home has them."""
+        data = read_sealed(self.home, run)
+        return None if data is None else read_lines(data).columns
 
     def assessed(self, runs: Sequence[str], as_of: int | None = None) -> list[Assessed]:
         """These runs with their figures, all as known at one moment."""
@@ -99,14 +106,8 @@ def opened() -> Iterator[Ledger]:
 
 
 def past(as_of: int | None, ledger: Ledger) -> int | None:
-    """The moment, refused where it has not come: what is known then cannot be said today."""
-    if as_of is not None and as_of > max(now_us(), ledger.store.head().recorded_at):
-        raise OuvrageError(
-            "as-of/future",
-            f"{utc_text(as_of)} has not come yet",
-            hint="--as-of names a moment in the past, in UTC: 2026-11-30T14:05:09Z",
-        )
-    return as_of
+    """The moment, closed so that nothing is recorded before it later, or refused if yet to come."""
+    return None if as_of is None else ledger.store.moment(as_of, now_us=now_us())
 
 
 def known_runs(ledger: Ledger, texts: Sequence[str], as_of: int | None) -> list[str]:
