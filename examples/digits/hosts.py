@@ -20,7 +20,7 @@ from pathlib import Path
 
 TRAIN = Path(__file__).with_name("train.py")
 OUVRAGE = [sys.executable, "-m", "ouvrage"]
-CLAIM = "clearml-2023-03-29"
+CLAIM = "clearml-2023"
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,9 @@ _SPAN_KEYS = (
 )
 SPAN_RULE = (
     "spans of the thread that reports most: data*, load* are waiting for data; storage, io, "
-    "checkpoint for storage; network, comm* for the network; compute* and the bodies between "
-    "batches are computing, less the cgroup's throttling and the kernel's run delay of that thread"
+    "checkpoint for storage; network, comm* for the network; compute* and, up to the thread's own "
+    "CPU time, what is in no span are computing, less the cgroup's throttling and the kernel's run "
+    "delay of that thread"
 )
 SAMPLE_RULE = (
     "samples of the process tree: computing while any thread worked; of the rest, throttled by the "
@@ -77,7 +78,7 @@ def time_use(view: RunView, from_us: int, to_us: int) -> TimeUse:
     """Where the time of a run went in a period; a window cut by its edge counts in proportion."""
     spans = _emitter_spans(view.spans)
     told, counts = _told(spans, from_us, to_us)
-    _less_delays(told, view.windows, spans, from_us, to_us)
+    _own_time(told, view.windows, spans, from_us, to_us)
     inferred, gap = _inferred(view.windows, spans, from_us, to_us)
     total = to_us - from_us
     told = _fitted(told, total)
@@ -138,34 +139,38 @@ def _told(
     return told, counts
 
 
-def _less_delays(
+def _own_time(
     told: dict[str, int],
     windows: Sequence[RunWindow],
     spans: Sequence[RunSpans],
     from_us: int,
     to_us: int,
 ) -> None:
-    """Move out of computing what the kernel says the thread spent throttled or without a core.
+    """Split what the thread does outside its waits by what the kernel says of that thread.
 
-    Never more than the thread's spans of work exceed its CPU time: the counters also run while it
-    waits for data.
+    Time in no span at all, such as the body of a loop over ``watch``, is computing as far as the
+    thread's own CPU time goes. Its delays come first out of that time, then out of spans of work,
+    and never exceed what is left beside its CPU time: the counters also run while it waits for data.
     """
     if not spans:
         return
     start, end = max(from_us, spans[0].from_us), min(to_us, spans[-1].to_us)
-    cpu = 0
+    cpu = delay = stopped = 0
     for report in spans:
         cpu += _share(report.cpu_us or 0, report.from_us, report.to_us, from_us, to_us)
-    delay = throttled = 0
     for window in windows:
         if window.from_us < end and window.to_us > start:
             edges = (window.from_us, window.to_us, start, end)
             delay += _share(window.emitter_run_delay_us or 0, *edges)
-            throttled += _share(window.throttled_us or 0, *edges)
-    room = max(0, told["computing"] - cpu)
-    told["throttled"] = min(throttled, room)
-    told["waiting_cpu"] = min(max(0, delay - throttled), room - told["throttled"])
-    told["computing"] -= told["throttled"] + told["waiting_cpu"]
+            stopped += _share(window.throttled_us or 0, *edges)
+    unnamed = max(0, end - start - sum(told.values()))
+    room = max(0, told["computing"] + unnamed - cpu)
+    throttled = min(stopped, room)
+    waiting = min(max(0, delay - stopped), room - throttled)
+    from_unnamed = min(unnamed, throttled + waiting)
+    told["computing"] -= throttled + waiting - from_unnamed
+    told["computing"] += min(unnamed - from_unnamed, max(0, cpu - told["computing"]))
+    told["throttled"], told["waiting_cpu"] = throttled, waiting
 
 
 def _inferred(
