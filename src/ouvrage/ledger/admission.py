@@ -22,8 +22,9 @@ NAME_BYTES = 1000
 _LARGEST = 2**63 - 1
 _SOURCE = re.compile(r"[^\x00-\x1f\x7f/]+")
 _NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+# One match for the names of nearly every fact; those that do not match are judged one by one.
 _USUAL = re.compile(
-    rf"[ -.0-~]{{1,{SOURCE_BYTES}}}/[ -~]{{1,{NAME_BYTES}}}(?:\n[ -~]{{1,{NAME_BYTES}}}){{2}}"
+    rf"[ -.0-~]{{1,{SOURCE_BYTES}}}\n[ -~]{{1,{NAME_BYTES}}}\n[ -~]{{1,{NAME_BYTES}}}\n[ -~]{{1,{NAME_BYTES}}}"
 )
 
 
@@ -41,7 +42,8 @@ def admit(fact: Fact) -> None:
 
 def name_fault(fact: Fact) -> str | None:
     """What is wrong with a fact's names, or None."""
-    if fact.corrects is None and _USUAL.fullmatch(f"{fact.key}\n{fact.kind}\n{fact.subject}"):
+    names = f"{fact.source}\n{fact.id}\n{fact.kind}\n{fact.subject}"
+    if fact.corrects is None and _USUAL.fullmatch(names):
         return None
     if not _fits(_SOURCE, fact.source, SOURCE_BYTES):
         return f"source is not a name of 1 to {SOURCE_BYTES} bytes without '/'"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.evidence.figures import Sheet
 from ouvrage.metering.cause import NAMES, Cause
@@ -24,7 +25,6 @@ from ouvrage.pricing.words import (
     percent,
     ranged,
     rounded,
-    safe,
     shortened,
 )
 

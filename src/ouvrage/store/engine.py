@@ -70,7 +70,7 @@ def damage(engine: Engine) -> list[str]:
         return []
     with engine.connect() as connection:
         found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
-    return [str(line) for line in found if line != "ok"]
+    return [line for text in found for line in str(text).splitlines() if line != "ok"]
 
 
 @contextmanager
