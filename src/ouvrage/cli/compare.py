@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from ouvrage.cli.comparing import compared
 from ouvrage.cli.ledger import known_runs, opened, past
 from ouvrage.cli.options import as_of_option, html_option, json_option, plain_option
 from ouvrage.cli.output import json_text, say_json, say_text, write_file
-from ouvrage.cli.comparing import compared
 
 
 @click.command()
@@ -42,7 +42,7 @@ def compare(
     """
     with opened() as ledger:
         as_of = past(as_of, ledger)
-        found = compared(ledger, known_runs(ledger, runs, as_of), claim, as_of)
+        found = compared(ledger, known_runs(ledger, runs, as_of), claim, as_of).comparison
         if report_file:
             write_file(report_file, json_text(found.json()) + "\n")
         if html_file:
@@ -53,6 +53,6 @@ def compare(
     if as_json:
         say_json(found.json())
         return
-    say_text(found.text(plain=plain))
+    say_text(found.text(plain=plain).rstrip("\n"))
     if html_file:
         say_text(f"Whole report: {html_file}")

@@ -82,11 +82,15 @@ class Ledger:
         data = read_sealed(self.home, run)
         return None if data is None else read_lines(data).columns
 
+    def records(self, runs: Sequence[str], as_of: int | None) -> list[Recorded]:
+        """Every record about these runs."""
+        return [r for run in runs for r in self.store.records(subject=run, as_of=as_of)]
+
     def assessed(self, runs: Sequence[str], as_of: int | None = None) -> list[Assessed]:
         """These runs with their figures, all as known at one moment."""
-        records = [self.store.records(subject=run, as_of=as_of) for run in runs]
+        records = [tuple(self.records([run], as_of)) for run in runs]
         moment = as_of if as_of is not None else max(r.recorded_at for per in records for r in per)
-        return [_assessed(run, tuple(per), moment) for run, per in zip(runs, records, strict=True)]
+        return [_assessed(run, per, moment) for run, per in zip(runs, records, strict=True)]
 
 
 def _assessed(run: str, records: tuple[Recorded, ...], as_of: int) -> Assessed:

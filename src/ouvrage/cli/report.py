@@ -30,10 +30,12 @@ def report(run: str, html_file: Path | None, as_json: bool, plain: bool, as_of: 
             from ouvrage.console.page import html
             from ouvrage.console.run_page import run_page
 
-            write_file(html_file, html(run_page(found.view, found.sheet, ledger.columns(found.view.run))))
+            write_file(
+                html_file, html(run_page(found.view, found.sheet, ledger.columns(found.view.run)))
+            )
     if as_json:
         say_json(report_json(found.view, found.sheet))
         return
-    say_text(report_text(found.view, found.sheet, plain=plain))
+    say_text(report_text(found.view, found.sheet, plain=plain).rstrip("\n"))
     if html_file:
         say_text(f"Whole report: {html_file}")

@@ -17,8 +17,8 @@ from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.naming import FIRST_RUN
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, shortened, table
-from ouvrage.metering.units import units_of
 from ouvrage.metering.run_view import RunView
+from ouvrage.metering.units import units_of
 from ouvrage.pricing.words import counted, duration, mark, rounded
 from ouvrage.store.intake import Running
 from ouvrage.store.projections import current_runs

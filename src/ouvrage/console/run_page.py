@@ -19,7 +19,7 @@ from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.windows import Columns
 from ouvrage.pricing.report import hints_of, report_text
-from ouvrage.pricing.words import duration, percent, plural, rounded
+from ouvrage.pricing.words import counted, duration, percent, plural, rounded
 
 
 def run_page(view: RunView, sheet: Sheet, columns: Columns | None) -> Page:
@@ -82,7 +82,11 @@ def _drawings(
         strip = Strip(name="", note="", length=1.0, parts=strip_parts(use))
         cause = cause_of(view, reckoning)
         drawings.append(
-            Drawing(heading=heading, svg=strips("time", heading, [strip]), caption=cause.evidence)
+            Drawing(
+                heading=heading,
+                svg=strips("time", heading, [strip]),
+                caption=_sentence(cause.evidence),
+            )
         )
     if view.wall_us:
         line = timeline_of(view, columns, reckoning.units, reckoning.phases)
@@ -95,8 +99,14 @@ def _drawings(
     if bars and not reckoning.units.is_command:
         heading = f"Seconds per {reckoning.units.name}"
         picture = unit_bars("units", heading, bars, _middle(sheet), reckoning.units.name)
-        drawings.append(Drawing(heading=heading, svg=picture, caption=_bars_words(sheet, reckoning)))
+        drawings.append(
+            Drawing(heading=heading, svg=picture, caption=_bars_words(sheet, reckoning))
+        )
     return drawings
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _ticks_words(reckoning: Reckoning) -> str:
@@ -111,7 +121,9 @@ def _bars_words(sheet: Sheet, reckoning: Reckoning) -> str:
     if reckoning.phases.warmup_laps:
         words.append("Hollow bars are warm-up and not counted.")
     if reckoning.units.untimed:
-        words.append(f"{reckoning.units.untimed} could not be timed and are not drawn.")
+        units = reckoning.units
+        many = f"{counted(units.untimed, units.name)} could not be timed and"
+        words.append(f"{many} {'is' if units.untimed == 1 else 'are'} not drawn.")
     confidence = sheet.number("seconds_per_unit.confidence")
     if confidence is not None:
         words.append(f"The band holds the median with {percent(confidence)} confidence.")
@@ -142,7 +154,10 @@ def _about(view: RunView, reckoning: Reckoning) -> tuple[tuple[str, str], ...]:
         machine.append(f"{rounded(Fraction(memory, 1 << 30))} GiB of memory")
     return (
         ("Run", f"{view.code}, {view.run}"),
-        ("Outcome", f"{view.outcome}, {duration(view.wall_us)} from {utc_text(started.started_us)}"),
+        (
+            "Outcome",
+            f"{view.outcome}, {duration(view.wall_us)} from {utc_text(started.started_us)}",
+        ),
         ("Command", " ".join(started.command)),
         ("In", started.cwd),
         ("Host", ", ".join(machine)),
