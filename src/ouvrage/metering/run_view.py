@@ -1,21 +1,25 @@
 """One run as the facts in force tell it, decoded and in order.
 
 Decides which facts belong to a run (its subject, from the source that stated its start) and
-nothing about what they mean. A run without a start is not a run yet: the law of starts names it.
+nothing about what they mean. A run without a start that can be read is not a run yet: a law names it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ouvrage.base.ids import code_of
+from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.runs import RunEnded, RunMarks, RunSamples, RunSpans, RunStarted, RunWindow
 
+_AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_LONGEST_AMOUNT = 40
 RUN_KINDS = tuple(
     kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)
 )
@@ -62,6 +66,17 @@ class RunView:
         return tuple(key for kind in kinds for key in self.keys.get(kind, ()))
 
 
+def price_fault(price: Price | None) -> str | None:
+    """Why a stated price cannot be computed with; None when it can."""
+    if price is None:
+        return None
+    if not _AMOUNT.fullmatch(price.amount) or len(price.amount) > _LONGEST_AMOUNT:
+        return f"the amount {price.amount[:_LONGEST_AMOUNT]!r} is no plain decimal number"
+    if price.per not in PER_US:
+        return f"a price per {price.per!r}"
+    return None
+
+
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
     """The runs that these records tell of, by run id, in order of their start."""
     by_run: dict[str, list[Recorded]] = {}
@@ -81,8 +96,9 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         if entry.fact.source != source:
             continue
         value = read(entry.fact)
-        if isinstance(value, Unread):
-            unread.append(f"{entry.fact.key}: {value.reason}")
+        fault = price_fault(value.price) if isinstance(value, RunStarted) else None
+        if isinstance(value, Unread) or fault:
+            unread.append(f"{entry.fact.key}: {fault or value.reason}")
         else:
             held[entry.fact.kind].append((value, entry.fact.key))
     if source is None or not held[RunStarted.KIND]:

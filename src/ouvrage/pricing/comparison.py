@@ -147,7 +147,7 @@ class Comparison:
 def compare(
     views_and_sheets: Sequence[tuple[RunView, Sheet]], claim: Claim | None = None
 ) -> Comparison:
-    """Compare runs with the first one. Raises ``OuvrageError`` ``compare/...``: no common ground."""
+    """Compare runs with the first. Raises ``OuvrageError`` ``compare/...``: no common ground."""
     runs = _compared(views_and_sheets)
     _check(runs)
     pairs = tuple(pair_of(runs[0], other) for other in runs[1:])

@@ -68,7 +68,9 @@ def _no_verdict(pair: Pair, plain: bool) -> str:
         return f"Not distinguishable: {pair.why}."
     low, high = (_signed(edge - 1, plain) for edge in edges)
     to = "to" if plain else "…"
-    return f"Not distinguishable: the cost ratio is {low} {to} {high} with 95 %, so no difference is possible."
+    return (
+        f"Not distinguishable: with 95 % a unit costs {low} {to} {high}, which includes no change."
+    )
 
 
 def _best_of(comparison: Comparison) -> str:
