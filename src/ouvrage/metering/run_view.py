@@ -1,7 +1,7 @@
 """One run as the facts in force tell it, decoded and in order.
 
 Decides which facts belong to a run (its subject, from the source that stated its start) and
-nothing about what they mean. A run without a start that can be read is not a run yet: a law names it.
+nothing about what they mean. Without a start that can be read it is not a run yet: a law says so.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ouvrage.base.grades import Grade, weakest
 from ouvrage.base.ids import code_of
 from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
@@ -27,7 +28,8 @@ RUN_KINDS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunView:
-    """Everything known about one run. ``keys`` holds the keys of its facts, by kind.
+    """Everything known about one run. ``keys`` holds the keys of its facts, by kind;
+    ``grade`` is the weakest of theirs, so that a simulated run says so everywhere.
 
     Compared by identity, so that what is reckoned from a view can be kept beside it.
 
@@ -43,6 +45,7 @@ class RunView:
     ended: RunEnded | None
     samples: RunSamples | None
     keys: Mapping[str, tuple[str, ...]]
+    grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
 
     @property
@@ -97,8 +100,10 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
             continue
         value = read(entry.fact)
         fault = price_fault(value.price) if isinstance(value, RunStarted) else None
-        if isinstance(value, Unread) or fault:
-            unread.append(f"{entry.fact.key}: {fault or value.reason}")
+        if isinstance(value, Unread):
+            unread.append(f"{entry.fact.key}: {value.reason}")
+        elif fault:
+            unread.append(f"{entry.fact.key}: {fault}")
         else:
             held[entry.fact.kind].append((value, entry.fact.key))
     if source is None or not held[RunStarted.KIND]:
@@ -116,5 +121,6 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         ended=ended[0][0] if ended else None,
         samples=samples[0][0] if samples else None,
         keys={kind: tuple(key for _, key in pairs) for kind, pairs in held.items()},
+        grade=weakest(e.fact.grade for e in entries if e.fact.source == source),
         unread=tuple(unread),
     )

@@ -18,7 +18,7 @@ from ouvrage.base.numbers import split_whole
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunSpans, RunWindow
 
-KEYS = (
+KEYS: tuple[str, ...] = (
     "computing",
     "waiting_data",
     "waiting_cpu",
@@ -29,7 +29,7 @@ KEYS = (
     "unknown",
 )
 WAITS = KEYS[1:7]
-_SPAN_KEYS = (
+_SPAN_KEYS: tuple[str, ...] = (
     ("waiting_data", ("data", "load", "fetch", "wait")),
     ("computing", ("compute", "body", "step", "train", "forward", "backward")),
     ("waiting_storage", ("storage", "io", "checkpoint", "save")),
@@ -167,7 +167,7 @@ def _less_delays(
             delay += _share(window.emitter_run_delay_us or 0, *edges)
             throttled += _share(window.throttled_us or 0, *edges)
     room = max(0, told["computing"] - cpu)
-    told["throttled"] = min(throttled, room)
+    told["throttled"] = max(0, min(throttled, room))
     told["waiting_cpu"] = min(max(0, delay - throttled), room - told["throttled"])
     told["computing"] -= told["throttled"] + told["waiting_cpu"]
 
