@@ -26,7 +26,12 @@ def parsed(text: str) -> ET.Element:
 
 
 def part(key: str, seconds: float, label: str | None = None) -> p.Part:
-    return p.Part(key=key, words=key, seconds=seconds, label=label or f"{key} {seconds} s")
+    return p.Part(
+        key=key,
+        words=label or key,
+        seconds=seconds,
+        label=f"{key} {seconds} s" if label is None else label,
+    )
 
 
 def bars(seconds: list[float]) -> list[p.Bar]:

@@ -6,9 +6,9 @@ Decides the pictures; the verdict, its words and all digits are the command's ow
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import fixed, significant
 from ouvrage.base.time import utc_text
 from ouvrage.console.page import Drawing, Page, Row, Shown
@@ -27,7 +27,7 @@ def comparison_page(comparison: Comparison) -> Page:
         title=f"{' and '.join(run.name for run in runs)} · Ouvrage",
         headline=lines[0],
         lead=tuple(_why(run) for run in runs),
-        columns=(*(run.name for run in runs), "second against first" if len(runs) == 2 else ""),
+        columns=(*(run.name for run in runs), "difference" if len(runs) == 2 else ""),
         rows=tuple(_rows(comparison)),
         drawings=tuple(_drawings(comparison)),
         claim=_claim(lines),
@@ -123,9 +123,7 @@ def _currency(run: Compared) -> str:
 
 def _ranged(run: Compared, path: str, unit: str) -> Shown:
     figure, span = shown_to_precision(run.sheet, path, unit)
-    known = run.sheet.number(path) is not None
-    text = f"{figure.text} ({span})" if span and known else figure.text
-    return Shown(text=text, grade=figure.grade, name=figure.name)
+    return replace(figure, note=span)
 
 
 def _ratio(comparison: Comparison, path: str, sign: str) -> Shown | None:
@@ -133,10 +131,9 @@ def _ratio(comparison: Comparison, path: str, sign: str) -> Shown | None:
     if value is None:
         return None
     needed = comparison.sheet.number("break_even_speed_up")
-    needs = f", {fixed(needed, 2)} breaks even" if path == "speed_up" and needed else ""
-    grade = comparison.sheet[path].grade
-    name = name_in(comparison.sheet, path)
-    return Shown(text=f"{sign} {fixed(value, 2)}{needs}", grade=grade, name=name)
+    needs = f"{fixed(needed, 2)} breaks even" if path == "speed_up" and needed else ""
+    grade, name = comparison.sheet[path].grade, name_in(comparison.sheet, path)
+    return Shown(text=f"{sign} {fixed(value, 2)}", grade=grade, name=name, note=needs)
 
 
 def _cost_change(comparison: Comparison) -> Shown | None:
@@ -145,9 +142,10 @@ def _cost_change(comparison: Comparison) -> Shown | None:
         return None
     low = comparison.sheet.number("cost_ratio_low")
     high = comparison.sheet.number("cost_ratio_high")
-    span = "" if low is None or high is None else f" (95 %: {_signed(low)} … {_signed(high)})"
+    span = "" if low is None or high is None else f"95 %: {_signed(low)} … {_signed(high)}"
     return Shown(
-        text=f"{_signed(ratio)}{span}",
+        text=_signed(ratio),
+        note=span,
         grade=comparison.sheet["cost_ratio"].grade,
         name=name_in(comparison.sheet, "cost_ratio"),
     )
@@ -212,9 +210,13 @@ def _cost(run: Compared) -> Interval:
         value=float(value),
         low=None if low is None else float(low),
         high=None if high is None else float(high),
-        label=_ranged(run, "cost_per_unit.marginal", _currency(run)).text
-        + mark(run.sheet["cost_per_unit.marginal"].grade or Grade.ASSUMED, False),
+        label=_cost_label(run),
     )
+
+
+def _cost_label(run: Compared) -> str:
+    figure, span = shown_to_precision(run.sheet, "cost_per_unit.marginal", _currency(run))
+    return f"{figure.text}{mark(figure.grade, False)}" + (f" ({span})" if span else "")
 
 
 def _piers(first: Compared, second: Compared, unit: str) -> list[Pier]:

@@ -21,12 +21,14 @@ from ouvrage.console import svg
 class Shown:
     """A printed figure: its text, its grade, and the name by which it is explained.
 
-    ``grade`` is None for words without a figure behind them, ``name`` for what is not computed.
+    ``grade`` is None for words without a figure behind them, ``name`` for what is not computed;
+    ``note`` stands small below, such as the figure's interval.
     """
 
     text: str
     grade: Grade | None = None
     name: str | None = None
+    note: str = ""
 
     @property
     def hint(self) -> str | None:

@@ -22,7 +22,7 @@ MOST_BARS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One kind of time in a strip: its key, its words, how long, and the label it gets."""
+    """One kind of time in a strip: its key, its words, how long, and its label (empty: none)."""
 
     key: str
     words: str
@@ -106,7 +106,7 @@ def strips(name: str, title: str, given: Sequence[Strip]) -> str:
 
 
 def _strip_words(strip: Strip) -> str:
-    words = ", ".join(part.label for part in strip.parts)
+    words = ", ".join(part.words for part in strip.parts)
     return f"{strip.name}: {words}" if strip.name else words
 
 
@@ -117,7 +117,8 @@ def _strip(strip: Strip, left: float, y: float) -> tuple[str, float]:
     for part in strip.parts:
         width = room * part.seconds / total
         drawn.append(_segment(part, x, y, width))
-        wanted.append((x, width, part.label))
+        if part.label:
+            wanted.append((x, width, part.label))
         x += width
     if strip.name:
         drawn.append(text(left - 12, y + 21, strip.name, anchor="end", kind="label strong"))
@@ -130,7 +131,7 @@ def _strip(strip: Strip, left: float, y: float) -> tuple[str, float]:
 def _segment(part: Part, x: float, y: float, width: float) -> str:
     return element(
         "rect",
-        hover(part.label),
+        hover(part.words),
         x=x,
         y=y,
         width=width,

@@ -14,6 +14,8 @@ from ouvrage.metering.timeuse import KEYS, TimeUse
 from ouvrage.pricing.words import mark, percent, ranged, rounded
 
 UNKNOWN = "not known"
+LEAST_LABELLED = 100
+"""Parts of less than one in so many are drawn and told on resting there, but not labelled."""
 
 
 def name_in(sheet: Sheet, path: str) -> str:
@@ -45,13 +47,17 @@ def strip_parts(use: TimeUse) -> tuple[Part, ...]:
     return tuple(
         Part(
             key=key,
-            words=NAMES[key],
+            words=_said(use, key),
             seconds=use.us[key] / 1e6,
-            label=f"{percent(Fraction(use.us[key], use.total_us))} {NAMES[key]}{_mark(use, key)}",
+            label=_said(use, key) if use.us[key] * LEAST_LABELLED >= use.total_us else "",
         )
         for key in KEYS
         if use.us[key]
     )
+
+
+def _said(use: TimeUse, key: str) -> str:
+    return f"{percent(Fraction(use.us[key], use.total_us))} {NAMES[key]}{_mark(use, key)}"
 
 
 def _mark(use: TimeUse, key: str) -> str:

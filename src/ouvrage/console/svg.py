@@ -115,28 +115,35 @@ def place_labels(feet: Sequence[tuple[float, str]], width: float) -> list[tuple[
     """(row, whether it stands to the left) of labels that hang below feet on one line.
 
     Feet go from left to right. A label goes into the first row in which neither its words nor the
-    line that leads to it touch another's. Tried from both ends; the fewer rows win.
+    line that leads to it touch another's. Tried from both ends and sides; the fewest rows win.
     """
-    from_left = _placed(feet, width)
-    from_right = _placed(feet[::-1], width)[::-1]
-    return min(from_right, from_left, key=lambda placed: max((row for row, _ in placed), default=0))
+    tries = [
+        _placed(feet, width, to_left=False),
+        _placed(feet, width, to_left=True),
+        _placed(feet[::-1], width, to_left=False)[::-1],
+        _placed(feet[::-1], width, to_left=True)[::-1],
+    ]
+    return min(tries, key=lambda placed: max((row for row, _ in placed), default=0))
 
 
-def _placed(feet: Sequence[tuple[float, str]], width: float) -> list[tuple[int, bool]]:
+def _placed(
+    feet: Sequence[tuple[float, str]], width: float, *, to_left: bool
+) -> list[tuple[int, bool]]:
+    """Place labels in the order given, each on the preferred side where that is free."""
     taken: list[tuple[int, float, float, float]] = []
     chosen: list[tuple[int, bool]] = []
     for foot, words in feet:
         room = text_width(words) + 14
-        sides = [(foot, foot + room, False), (foot - room, foot, True)]
-        row, start, end, to_left = next(
-            (row, start, end, to_left)
+        sides = [(foot - room, foot, True), (foot, foot + room, False)]
+        row, start, end, left = next(
+            (row, start, end, left)
             for row in range(len(feet) + 1)
-            for start, end, to_left in sides
+            for start, end, left in (sides if to_left else sides[::-1])
             if row == len(feet)
             or (start >= 0 and end <= width and _is_free(row, foot, start, end, taken))
         )
         taken.append((row, foot, start, end))
-        chosen.append((row, to_left))
+        chosen.append((row, left))
     return chosen
 
 

@@ -18,7 +18,7 @@ from ouvrage.base.numbers import split_whole
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunSpans, RunWindow
 
-KEYS = (
+KEYS: tuple[str, ...] = (
     "computing",
     "waiting_data",
     "waiting_cpu",
@@ -29,7 +29,7 @@ KEYS = (
     "unknown",
 )
 WAITS = KEYS[1:7]
-_SPAN_KEYS = (
+_SPAN_KEYS: tuple[str, ...] = (
     ("waiting_data", ("data", "load", "fetch", "wait")),
     ("computing", ("compute", "body", "step", "train", "forward", "backward")),
     ("waiting_storage", ("storage", "io", "checkpoint", "save")),
@@ -134,8 +134,12 @@ def _told(
         for span in report.spans:
             key = key_of_span(span.name)
             if key is not None:
-                told[key] += _share(span.total_us, report.from_us, report.to_us, from_us, to_us)
-                counts[key] += _share(span.count, report.from_us, report.to_us, from_us, to_us)
+                told[key] += _share(
+                    max(0, span.total_us), report.from_us, report.to_us, from_us, to_us
+                )
+                counts[key] += _share(
+                    max(0, span.count), report.from_us, report.to_us, from_us, to_us
+                )
     return told, counts
 
 
@@ -165,7 +169,7 @@ def _own_time(
             stopped += _share(window.throttled_us or 0, *edges)
     unnamed = max(0, end - start - sum(told.values()))
     room = max(0, told["computing"] + unnamed - cpu)
-    throttled = min(stopped, room)
+    throttled = max(0, min(stopped, room))
     waiting = min(max(0, delay - stopped), room - throttled)
     from_unnamed = min(unnamed, throttled + waiting)
     told["computing"] -= throttled + waiting - from_unnamed
@@ -185,10 +189,10 @@ def _inferred(
         if start >= end:
             continue
         edges = (window.from_us, window.to_us, from_us, to_us)
-        covered = _share(window.covered_us, *edges)
+        covered = _share(max(0, window.covered_us), *edges)
         seen += covered
         outside = min(covered, max(0, end - start - told.within(start, end)))
-        if not outside or not window.covered_us:
+        if not outside or window.covered_us <= 0:
             continue
         for key, amount in _guess(window).items():
             inferred[key] += amount * outside // window.covered_us
@@ -200,7 +204,7 @@ class _Told:
 
     def __init__(self, spans: Sequence[RunSpans]) -> None:
         self._reports = [
-            (r.from_us, r.to_us, sum(s.total_us for s in r.spans if key_of_span(s.name)))
+            (r.from_us, r.to_us, sum(max(0, s.total_us) for s in r.spans if key_of_span(s.name)))
             for r in spans
         ]
         self._next = 0
@@ -221,7 +225,7 @@ def _guess(window: RunWindow) -> dict[str, int]:
     """Split a window's covered time by the rules of ``SAMPLE_RULE``; the rest stays unknown."""
     if window.active_us is None:
         return {}
-    guess = {"computing": min(window.active_us, window.covered_us)}
+    guess = {"computing": max(0, min(window.active_us, window.covered_us))}
     rest = window.covered_us - guess["computing"]
     moved = (window.read_bytes or 0) + (window.write_bytes or 0)
     stuck = max(window.blkio_delay_us or 0, window.blocked_us or 0) if moved else 0
@@ -232,7 +236,7 @@ def _guess(window: RunWindow) -> dict[str, int]:
         ("waiting_storage", stuck),
         ("waiting_memory", pressed),
     ):
-        guess[key] = min(amount, rest)
+        guess[key] = max(0, min(amount, rest))
         rest -= guess[key]
     return guess
 
