@@ -21,9 +21,11 @@ RUN_KINDS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunView:
     """Everything known about one run. ``keys`` holds the keys of its facts, by kind.
+
+    Compared by identity, so that what is reckoned from a view can be kept beside it.
 
     ``ended`` and ``samples`` are None when the ledger has no such fact (yet).
     """
@@ -63,7 +65,7 @@ class RunView:
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
     """The runs that these records tell of, by run id, in order of their start."""
     by_run: dict[str, list[Recorded]] = {}
-    for entry in in_force(entry for entry in records):
+    for entry in in_force(records):
         if entry.fact.kind in RUN_KINDS:
             by_run.setdefault(entry.fact.subject, []).append(entry)
     views = [view for run, entries in by_run.items() if (view := _view(run, entries)) is not None]

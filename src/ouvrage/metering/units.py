@@ -133,7 +133,7 @@ def _command(view: RunView) -> Units:
     laps = (Lap(count=1, from_us=0, to_us=view.wall_us),) if done and view.wall_us > 0 else ()
     hint = "no unit was found, so the command itself is the unit; name one with --unit-regex"
     return Units(
-        name=COMMAND,
+        name=COMMAND if done else view.started.unit or COMMAND,
         via=None,
         how="the command itself, finished when it exits with 0",
         finished=1 if done else 0,
