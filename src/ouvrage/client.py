@@ -10,19 +10,18 @@ listens every call returns at once. Safe in threads (each has its own sums) and 
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
-import threading
-from collections.abc import Iterable, Iterator
 from operator import index
 from time import monotonic_ns, thread_time_ns
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
+    from typing import Any, TypeVar
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 _INTERVAL_NS = 500_000_000
 _BURST_NS = 50_000_000
@@ -37,10 +36,10 @@ class _Thread:
 
     __slots__ = ("cpu", "ident", "mark", "sent", "since", "stack", "sums", "tid", "units")
 
-    def __init__(self) -> None:
+    def __init__(self, ident: int, tid: int) -> None:
         now = monotonic_ns()
-        self.ident = threading.get_ident()
-        self.tid = threading.get_native_id()
+        self.ident = ident
+        self.tid = tid
         self.stack: list[str] = []
         self.sums: dict[str, list[int]] = {}
         self.units: list[tuple[str, int, int]] = []
@@ -72,13 +71,15 @@ class _Link:
     def __init__(self, address: str) -> None:
         import json
         import socket
+        import threading
 
+        self._threading = threading
         self.pid = os.getpid()
         self._encode = json.dumps
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._socket.connect(address)
-        self._local = threading.local()
+        self._local: Any = threading.local()
         self._threads: list[_Thread] = []
 
     def thread(self) -> _Thread:
@@ -86,7 +87,8 @@ class _Link:
         try:
             return self._local.sums
         except AttributeError:
-            sums = self._local.sums = _Thread()
+            threading = self._threading
+            sums = self._local.sums = _Thread(threading.get_ident(), threading.get_native_id())
             if len(self._threads) >= _MOST_THREADS:
                 self._drop_ended()
             self._threads.append(sums)
@@ -131,12 +133,12 @@ class _Link:
         for sums in self._threads:
             if sums.units or sums.sums or sums.stack:
                 sums.settle(now)
-                self.send(sums, now, own=sums.ident == threading.get_ident())
+                self.send(sums, now, own=sums.ident == self._threading.get_ident())
 
     def after_fork(self) -> None:
         """In a forked child: the parent's sums are the parent's."""
         self.pid = os.getpid()
-        self._local = threading.local()
+        self._local = self._threading.local()
         self._threads = []
 
 
@@ -157,6 +159,8 @@ def _connect() -> None:
         _link = _Link(address)
     except (OSError, ValueError, ImportError):
         return
+    import atexit
+
     atexit.register(_at_exit)
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -249,14 +253,14 @@ def span(name: str) -> _Span:
     return _Span(_short(name) if isinstance(name, str) else "span")
 
 
-class _Watch(Generic[T]):
+class _Watch:
     """An iterable whose every ``next`` is a span; all else is the iterable's own."""
 
-    def __init__(self, iterable: Iterable[T], name: str) -> None:
+    def __init__(self, iterable: Any, name: str) -> None:
         self._iterable = iterable
         self._name = name
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Any]:
         name = self._name
         _enter(name)
         try:
@@ -282,24 +286,24 @@ class _Watch(Generic[T]):
         return getattr(self._iterable, name)
 
 
-class _SizedWatch(_Watch[T]):
+class _SizedWatch(_Watch):
     """The same for an iterable with a length."""
 
     def __len__(self) -> int:
-        return len(self._iterable)  # type: ignore[arg-type] -- only made for what has one
+        return len(self._iterable)
 
 
-class _IteratorWatch(_Watch[T]):
+class _IteratorWatch(_Watch):
     """The same for an iterator, which can also be asked for a single item."""
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Any]:
         return self
 
-    def __next__(self) -> T:
+    def __next__(self) -> Any:
         _enter(self._name)
         items = 0
         try:
-            item = next(self._iterable)  # type: ignore[call-overload] -- only made for iterators
+            item = next(self._iterable)
             items = 1
         finally:
             _leave(self._name, items)

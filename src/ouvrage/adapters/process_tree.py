@@ -176,15 +176,11 @@ class ProcessTree:
             if pid not in self._members:
                 self._members[pid] = Process(pid, self._root, self._room)
 
-    def living(self, *, without: int) -> int:
-        """How many processes of the tree are alive, zombies and ``without`` not counted."""
+    def living(self) -> int:
+        """How many processes of the tree are alive, zombies not counted."""
         with self._lock:
             self._discover(monotonic_us(), everything=True)
-            return sum(
-                process.read() and not process.zombie
-                for pid, process in self._members.items()
-                if pid != without
-            )
+            return sum(p.read() and not p.zombie for p in self._members.values())
 
     def reap(self, pid: int) -> tuple[int, resource.struct_rusage]:
         """Wait for a child of ours that has ended: its status, and the kernel's own account.

@@ -12,10 +12,12 @@ import json
 import os
 import socket
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ouvrage.adapters.clock import new_id
-from ouvrage.meter.record import Record
+
+if TYPE_CHECKING:
+    from ouvrage.meter.record import Record
 
 LONGEST = 65_536
 MOST_UNITS = 512
@@ -38,9 +40,8 @@ class Inbox:
     ``emitter`` is the latest (pid, tid) that reported. ``refused`` counts what was dropped.
     """
 
-    def __init__(self, record: Record, origin_us: int) -> None:
-        self._record = record
-        self._origin = origin_us
+    def __init__(self) -> None:
+        self._origin = 0
         self._names: set[str] = set()
         self.refused = 0
         self.emitter: tuple[int, int] | None = None
@@ -69,8 +70,9 @@ class Inbox:
         """The descriptor to poll, -1 where there is none."""
         return self._socket.fileno() if self._socket else -1
 
-    def receive(self, now_us: int) -> None:
-        """Take what has arrived, at most ``MOST_AT_ONCE`` messages."""
+    def receive(self, record: Record, origin_us: int, now_us: int) -> None:
+        """Take what has arrived, at most ``MOST_AT_ONCE`` messages, into the record."""
+        self._origin = origin_us
         for _ in range(MOST_AT_ONCE):
             try:
                 if self._socket is None:
@@ -81,11 +83,11 @@ class Inbox:
             try:
                 if flags & socket.MSG_TRUNC:
                     raise Refused("longer than a message may be")
-                self._take(data, _sender(extra), now_us)
+                self._take(record, data, _sender(extra), now_us)
             except Refused:
                 self.refused += 1
 
-    def _take(self, data: bytes, pid: int, now_us: int) -> None:
+    def _take(self, record: Record, data: bytes, pid: int, now_us: int) -> None:
         message = _message(data)
         tid = _whole(message.get("tid"), 1 << 31)
         if message.get("pid") != pid:
@@ -95,9 +97,9 @@ class Inbox:
         marks = [self._unit(item, latest) for item in units]
         spans = self._spans(message, pid, tid, latest)
         for name, n, t in marks:
-            self._record.mark(name, "code", pid, "count", n, t)
+            record.mark(name, "code", pid, "count", n, t)
         if spans:
-            self._record.spans(spans)
+            record.spans(spans)
         self.emitter = (pid, tid)
 
     def _unit(self, item: Any, latest: int) -> tuple[str, int, int]:

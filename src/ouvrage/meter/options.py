@@ -78,7 +78,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     if "--" in arguments:
         at = arguments.index("--")
         before, command = arguments[:at], arguments[at + 1 :]
-        given = parser().parse_args(before)
+        given = parser().parse_args(_joined(before))
     elif "--help" in arguments or "-h" in arguments:
         parser().parse_args(["--help"])
         raise AssertionError("--help ends the program")
@@ -92,6 +92,17 @@ def read_options(arguments: Sequence[str]) -> Options:
         raise OuvrageError("run/no-command", "nothing stands after --", hint=f"usage: {_USAGE}")
     _check_texts(given)
     return Options(command, given, _price(given))
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """``--price -3/h`` as ``--price=-3/h``: a negative price is refused as one, by name."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined[-1:] == ["--price"] and argument.startswith("-") and argument[1:2].isdigit():
+            joined[-1] = f"--price={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _price(given: argparse.Namespace) -> Price | None:

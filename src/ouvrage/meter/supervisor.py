@@ -12,15 +12,18 @@ import contextlib
 import os
 import resource
 import signal
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, NoReturn
 
 from ouvrage.adapters import child_subreaper
 from ouvrage.adapters.clock import monotonic_us
-from ouvrage.adapters.process_tree import ProcessTree
 from ouvrage.meter import launch, terminal
-from ouvrage.meter.keyboard import Keyboard
 from ouvrage.meter.pump import Pump
 from ouvrage.meter.wiring import Wiring
+
+if TYPE_CHECKING:
+    from ouvrage.adapters.process_tree import ProcessTree
+    from ouvrage.meter.keyboard import Keyboard
 
 SI_KERNEL = 0x80
 ENDINGS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -67,10 +70,9 @@ class Ending:
 class Supervisor:
     """One command under our eyes. ``stop`` becomes readable when it has ended."""
 
-    def __init__(self, signals: Signals, wiring: Wiring, tree: ProcessTree) -> None:
+    def __init__(self, signals: Signals, wiring: Wiring) -> None:
         self._signals = signals
         self._wiring = wiring
-        self._tree = tree
         self._child = 0
         self._screen: terminal.Screen | None = None
         self._keyboard: Keyboard | None = None
@@ -90,25 +92,38 @@ class Supervisor:
             self._signals.mask,
             own_session=wiring.full >= 0,
         )
+        threading.Thread(target=self._watch_for_the_end, name="end", daemon=True).start()
         wiring.started()
-        self._tree.add(self._child)
         if wiring.full >= 0:
             self._screen = terminal.Screen(0)
             self._screen.enter()
+            from ouvrage.meter.keyboard import Keyboard
+
             self._keyboard = Keyboard(
                 self._screen, wiring.full, self._child, self.stop, self._note_ending
             )
             self._keyboard.start()
         return self._child
 
+    def moment(self) -> int:
+        """Now, or the command's end when it lies before: nothing of a run comes after it."""
+        now, ended = monotonic_us(), self._ended_us
+        return now if ended is None else min(now, ended)
+
+    def _watch_for_the_end(self) -> None:
+        """Note the moment of the command's end, also while the main thread is still preparing."""
+        os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOWAIT)
+        self._ended_us = monotonic_us()
+        os.kill(os.getpid(), signal.SIGCHLD)
+
     def _note_ending(self) -> None:
         self.asked_to_end = True
 
-    def wait(self) -> int:
+    def wait(self, tree: ProcessTree) -> int:
         """Serve signals until the command has ended; that moment. It is left unreaped."""
-        self._look_at_children()
+        self._look_at_children(tree)
         while self._ended_us is None:
-            self._handle(signal.sigwaitinfo(self._signals.watched))
+            self._handle(signal.sigwaitinfo(self._signals.watched), tree)
         os.eventfd_write(self.stop, 1)
         return self._ended_us
 
@@ -121,9 +136,9 @@ class Supervisor:
             pump.join()
         return True
 
-    def reap(self) -> Ending:
+    def reap(self, tree: ProcessTree) -> Ending:
         """Wait for the command, at last, and learn how it ended."""
-        status, usage = self._tree.reap(self._child)
+        status, usage = tree.reap(self._child)
         return Ending(os.waitstatus_to_exitcode(status), self._ended_us or 0, usage)
 
     def release_terminal(self) -> None:
@@ -133,18 +148,18 @@ class Supervisor:
         if self._screen:
             self._screen.leave()
 
-    def _handle(self, info: signal.struct_siginfo) -> None:
+    def _handle(self, info: signal.struct_siginfo, tree: ProcessTree) -> None:
         number = info.si_signo
         if number == signal.SIGCHLD:
-            self._look_at_children()
+            self._look_at_children(tree)
         elif number == signal.SIGWINCH:
             self._resize(info)
         elif number == signal.SIGTSTP:
-            self._suspend(info)
+            self._suspend(info, tree)
         elif number == signal.SIGCONT:
             self._resume()
         elif number != signal.SIGTTOU:
-            from_inside = self._from_inside(info)
+            from_inside = self._from_inside(info, tree)
             if number in ENDINGS and not from_inside:
                 self.asked_to_end = True
             if not from_inside and (info.si_code != SI_KERNEL or self._screen):
@@ -158,13 +173,13 @@ class Supervisor:
             else:
                 os.kill(self._child, number)
 
-    def _from_inside(self, info: signal.struct_siginfo) -> bool:
+    def _from_inside(self, info: signal.struct_siginfo, tree: ProcessTree) -> bool:
         """Whether a process of the command's own tree sent this."""
         pid = info.si_pid if info.si_code <= 0 else 0
         while pid > 1 and pid != os.getpid():
             if pid == self._child:
                 return True
-            pid = self._tree.parent_of(pid)
+            pid = tree.parent_of(pid)
         return False
 
     def _resize(self, info: signal.struct_siginfo) -> None:
@@ -172,12 +187,12 @@ class Supervisor:
         if not self._screen and (resized or info.si_code != SI_KERNEL):
             self._send(signal.SIGWINCH)
 
-    def _suspend(self, info: signal.struct_siginfo) -> None:
+    def _suspend(self, info: signal.struct_siginfo, tree: ProcessTree) -> None:
         """Stop together with the command, and go on together."""
         if self._screen:
             self._send(signal.SIGSTOP)
             self._screen.leave()
-        elif info.si_code != SI_KERNEL and not self._from_inside(info):
+        elif info.si_code != SI_KERNEL and not self._from_inside(info, tree):
             self._send(signal.SIGTSTP)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTSTP])
         os.kill(os.getpid(), signal.SIGTSTP)
@@ -193,7 +208,7 @@ class Supervisor:
         if self._screen:
             self._send(signal.SIGWINCH)
 
-    def _look_at_children(self) -> None:
+    def _look_at_children(self, tree: ProcessTree) -> None:
         """Notice the command's end; reap whatever else of its tree fell to us."""
         while True:
             try:
@@ -203,12 +218,11 @@ class Supervisor:
             if found is None:
                 return
             if found.si_pid == self._child:
-                self._ended_us = monotonic_us()
                 return
-            self._tree.reap(found.si_pid)
+            tree.reap(found.si_pid)
 
 
-def die_like(number: int) -> Any:
+def die_like(number: int) -> NoReturn:
     """End as the command ended, so that whoever waits for us sees the same."""
     soft_and_hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, soft_and_hard[1]))
