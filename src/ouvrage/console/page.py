@@ -104,8 +104,8 @@ def html(page: Page) -> str:
 
 
 def bound(words: str) -> str:
-    """The words with every number held to its unit, so that no line breaks between them."""
-    return re.sub(r"(?<=[0-9]) (?=[A-Za-z%])", "\u00a0", words)
+    """The words with every number held to its sign and unit: no line breaks between them."""
+    return re.sub(r"(?<=[0-9]) (?=[A-Za-z%])|(?<=[−+±÷×]) (?=[0-9])", "\u00a0", words)
 
 
 def _all_shown(page: Page) -> list[Shown]:

@@ -24,11 +24,12 @@ def name_in(sheet: Sheet, path: str) -> str:
 
 
 def shown(sheet: Sheet, path: str, unit: str = "") -> Shown:
-    """A figure with three digits."""
+    """A figure with three digits; a whole number whole."""
     figure, value = sheet[path], sheet.number(path)
     if value is None:
         return Shown(text=UNKNOWN, name=name_in(sheet, path))
-    return Shown(text=f"{rounded(value)}{unit}", grade=figure.grade, name=name_in(sheet, path))
+    text = str(value) if value.denominator == 1 else rounded(value)
+    return Shown(text=f"{text}{unit}", grade=figure.grade, name=name_in(sheet, path))
 
 
 def shown_to_precision(sheet: Sheet, path: str, unit: str = "") -> tuple[Shown, str]:
