@@ -31,4 +31,6 @@ class Law:
 
     def breaches(self, records: Sequence[Recorded]) -> list[Breach]:
         """Every breach of this law in these records."""
-        return [Breach(law=self.name, where=where, found=found) for where, found in self.check(records)]
+        return [
+            Breach(law=self.name, where=where, found=found) for where, found in self.check(records)
+        ]
