@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-SPHINX = "-m sphinx --fail-on-warning --keep-going --nitpicky --quiet -b html docs docs/_build/html"
+SPHINX = "-m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet -b html docs docs/_build/html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
