@@ -14,7 +14,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONUNBUFFERED PYTHONSTARTUP
 .PHONY: help venv dev run quick test check format references soak bench docs dist lock clean debian suite
 
 help: ## list these targets
-	@grep -hE '^[a-z]+:.*## ' Makefile | sort | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 venv: ## build .venv with the `ouvrage` command in it
 	@$(PYTHON) tools/venv.py run
