@@ -39,7 +39,7 @@ class Fact:
 
     def __post_init__(self) -> None:
         content = (
-            f"[{canonical(self.kind)},{self.version},{canonical(self.subject)},{self.valid_from},"
+            f'[{canonical(self.kind)},{self.version},{canonical(self.subject)},{self.valid_from},'
             f'{canonical(self.valid_to)},"{self.grade.word}",{canonical(self.corrects)},{self.payload}]'
         )
         object.__setattr__(self, "sha256", sha256_hex(content))

@@ -11,7 +11,7 @@ import json
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ouvrage.base.canonical import canonical
@@ -80,9 +80,7 @@ def read(fact: Fact) -> Any:
     """The kind's instance that a fact states, or ``Unread`` with the reason."""
     kind = KINDS.get((fact.kind, fact.version))
     if kind is None:
-        return Unread(
-            fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here"
-        )
+        return Unread(fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here")
     try:
         return _reader(kind)(json.loads(fact.payload, parse_float=_refuse_float))
     except (ValueError, TypeError, KeyError) as error:
@@ -103,7 +101,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot stand in a fact")
 
 
-@cache
+@lru_cache(maxsize=None)
 def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
@@ -111,7 +109,7 @@ def _field_names(kind: type) -> tuple[str, ...]:
 Reader = Callable[[Any], Any]
 
 
-@cache
+@lru_cache(maxsize=None)
 def _reader(hint: Any) -> Reader:
     """A function that turns plain JSON into a value of the hinted type, or raises."""
     origin = get_origin(hint)
