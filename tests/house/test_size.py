@@ -29,6 +29,14 @@ def test_no_module_is_longer_than_can_be_held_in_mind() -> None:
     assert not [f"{name}: {lines} lines" for name, lines in sizes if lines > MODULE_LINES]
 
 
+def test_the_ratchet_is_drawn_tight() -> None:
+    lengths = [f.lines for f in functions("src")]
+    share = sum(1 for n in lengths if n > LONG) / len(lengths)
+    assert RATCHET["median_lines_max"] <= 10
+    slack = RATCHET["share_over_30_lines_max"] - share
+    assert slack < 0.01, f"lower share_over_30_lines_max in ratchet.json to {share + 0.005:.3f}"
+
+
 def test_functions_of_the_product_stay_as_short_as_they_have_become() -> None:
     lengths = [f.lines for f in functions("src")]
     assert statistics.median(lengths) <= RATCHET["median_lines_max"]
