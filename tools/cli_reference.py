@@ -21,7 +21,7 @@ HEAD = """\
 # Commands
 
 Every verb takes `--help`. Exit codes: 0 done, 1 a law or check failed, 2 usage or input; `ouvrage
-run` ends with the exit code of the command that it metered, or 128 plus the signal that ended it.
+run` ends as the command that it metered ended: with its exit code, or by the same signal.
 """
 
 
