@@ -71,6 +71,7 @@ class Spool:
 
     @property
     def run(self) -> str:
+        """The id of the run it tells of."""
         return self.started.run
 
     @property

@@ -70,6 +70,7 @@ class TimeUse:
 
     @property
     def total_us(self) -> int:
+        """The length of the period; the keys add up to it."""
         return self.to_us - self.from_us
 
     def largest_wait(self) -> str | None:
