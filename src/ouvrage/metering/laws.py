@@ -9,7 +9,7 @@ from ouvrage.ledger.kinds import read
 from ouvrage.ledger.laws import Law
 from ouvrage.ledger.view import in_force
 from ouvrage.metering.reckoning import Reckoning, reckon
-from ouvrage.metering.run_view import RUN_KINDS, RunView, run_views
+from ouvrage.metering.run_view import RUN_KINDS, RunView, price_fault, run_views
 from ouvrage.metering.timeuse import KEYS, TimeUse
 from ouvrage.model.runs import OUTCOMES, RunEnded, RunMarks, RunStarted, RunWindow
 
@@ -71,6 +71,17 @@ def _window_fault(window: RunWindow) -> str | None:
     return None
 
 
+def _spans_hold(records: Sequence[Recorded]) -> Found:
+    for view in run_views(records).values():
+        for spans in view.spans:
+            where = f"{view.run}/spans/{spans.index}"
+            if spans.to_us < spans.from_us:
+                yield where, f"from {spans.from_us} to {spans.to_us} us"
+            for span in spans.spans:
+                if span.total_us < 0 or span.count < 0:
+                    yield where, f"{span.count} spans of {span.name!r} in {span.total_us} us"
+
+
 def _marks_align(records: Sequence[Recorded]) -> Found:
     for entry in in_force(records):
         if entry.fact.kind != RunMarks.KIND:
@@ -93,6 +104,8 @@ def _payloads_agree(records: Sequence[Recorded]) -> Found:
             yield entry.fact.key, getattr(value, "reason", "cannot be read")
         elif run != entry.fact.subject:
             yield entry.fact.key, f"speaks of run {run} under subject {entry.fact.subject}"
+        elif isinstance(value, RunStarted) and (fault := price_fault(value.price)):
+            yield entry.fact.key, fault
         elif isinstance(value, RunEnded) and value.outcome not in OUTCOMES:
             yield entry.fact.key, f"an outcome called {value.outcome!r}"
 
@@ -145,8 +158,13 @@ LAWS: tuple[Law, ...] = (
     ),
     Law(
         name="metering/windows-hold",
-        statement="no window covers more than its length, works more than it covers, or is negative",
+        statement="no window covers more than it lasts, works more than it covers, or is negative",
         check=_windows_hold,
+    ),
+    Law(
+        name="metering/spans-hold",
+        statement="spans end after they begin and are not negative",
+        check=_spans_hold,
     ),
     Law(
         name="metering/marks-align",

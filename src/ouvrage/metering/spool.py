@@ -15,10 +15,11 @@ from typing import Any, cast
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.base.price import PER_US, Price
+from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
+from ouvrage.metering.run_view import price_fault
 from ouvrage.metering.windows import Columns, windows_of
 from ouvrage.model.runs import (
     Host,
@@ -303,15 +304,11 @@ def _header(line: Json) -> tuple[str, RunStarted]:
 def _price(stated: Json | None) -> Price | None:
     if stated is None:
         return None
-    if stated["per"] not in PER_US:
-        raise ValueError(f"a price per {stated['per']}")
-    price = Price(
-        amount=_text(stated["amount"]), currency=_text(stated["currency"]), per=stated["per"]
-    )
-    try:
-        price.cost_of(0)
-    except ArithmeticError as error:
-        raise ValueError(f"the amount {price.amount!r} is no number") from error
+    texts = {name: _text(stated[name]) for name in ("amount", "currency", "per")}
+    price = Price(**texts)
+    fault = price_fault(price)
+    if fault:
+        raise ValueError(fault)
     return price
 
 

@@ -18,7 +18,7 @@ from ouvrage.base.numbers import split_whole
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunSpans, RunWindow
 
-KEYS = (
+KEYS: tuple[str, ...] = (
     "computing",
     "waiting_data",
     "waiting_cpu",
@@ -29,7 +29,7 @@ KEYS = (
     "unknown",
 )
 WAITS = KEYS[1:7]
-_SPAN_KEYS = (
+_SPAN_KEYS: tuple[str, ...] = (
     ("waiting_data", ("data", "load", "fetch", "wait")),
     ("computing", ("compute", "body", "step", "train", "forward", "backward")),
     ("waiting_storage", ("storage", "io", "checkpoint", "save")),
@@ -37,8 +37,9 @@ _SPAN_KEYS = (
 )
 SPAN_RULE = (
     "spans of the thread that reports most: data*, load* are waiting for data; storage, io, "
-    "checkpoint for storage; network, comm* for the network; compute* and the bodies between "
-    "batches are computing, less the cgroup's throttling and the kernel's run delay of that thread"
+    "checkpoint for storage; network, comm* for the network; compute* and, up to the thread's own "
+    "CPU time, what is in no span are computing, less the cgroup's throttling and the kernel's run "
+    "delay of that thread"
 )
 SAMPLE_RULE = (
     "samples of the process tree: computing while any thread worked; of the rest, throttled by the "
@@ -77,7 +78,7 @@ def time_use(view: RunView, from_us: int, to_us: int) -> TimeUse:
     """Where the time of a run went in a period; a window cut by its edge counts in proportion."""
     spans = _emitter_spans(view.spans)
     told, counts = _told(spans, from_us, to_us)
-    _less_delays(told, view.windows, spans, from_us, to_us)
+    _own_time(told, view.windows, spans, from_us, to_us)
     inferred, gap = _inferred(view.windows, spans, from_us, to_us)
     total = to_us - from_us
     told = _fitted(told, total)
@@ -133,39 +134,47 @@ def _told(
         for span in report.spans:
             key = key_of_span(span.name)
             if key is not None:
-                told[key] += _share(span.total_us, report.from_us, report.to_us, from_us, to_us)
-                counts[key] += _share(span.count, report.from_us, report.to_us, from_us, to_us)
+                told[key] += _share(
+                    max(0, span.total_us), report.from_us, report.to_us, from_us, to_us
+                )
+                counts[key] += _share(
+                    max(0, span.count), report.from_us, report.to_us, from_us, to_us
+                )
     return told, counts
 
 
-def _less_delays(
+def _own_time(
     told: dict[str, int],
     windows: Sequence[RunWindow],
     spans: Sequence[RunSpans],
     from_us: int,
     to_us: int,
 ) -> None:
-    """Move out of computing what the kernel says the thread spent throttled or without a core.
+    """Split what the thread does outside its waits by what the kernel says of that thread.
 
-    Never more than the thread's spans of work exceed its CPU time: the counters also run while it
-    waits for data.
+    Time in no span at all, such as the body of a loop over ``watch``, is computing as far as the
+    thread's own CPU time goes. Its delays come first out of that time, then out of spans of work,
+    and never exceed what is left beside its CPU time: the counters also run while it waits for data.
     """
     if not spans:
         return
     start, end = max(from_us, spans[0].from_us), min(to_us, spans[-1].to_us)
-    cpu = 0
+    cpu = delay = stopped = 0
     for report in spans:
         cpu += _share(report.cpu_us or 0, report.from_us, report.to_us, from_us, to_us)
-    delay = throttled = 0
     for window in windows:
         if window.from_us < end and window.to_us > start:
             edges = (window.from_us, window.to_us, start, end)
             delay += _share(window.emitter_run_delay_us or 0, *edges)
-            throttled += _share(window.throttled_us or 0, *edges)
-    room = max(0, told["computing"] - cpu)
-    told["throttled"] = min(throttled, room)
-    told["waiting_cpu"] = min(max(0, delay - throttled), room - told["throttled"])
-    told["computing"] -= told["throttled"] + told["waiting_cpu"]
+            stopped += _share(window.throttled_us or 0, *edges)
+    unnamed = max(0, end - start - sum(told.values()))
+    room = max(0, told["computing"] + unnamed - cpu)
+    throttled = max(0, min(stopped, room))
+    waiting = min(max(0, delay - stopped), room - throttled)
+    from_unnamed = min(unnamed, throttled + waiting)
+    told["computing"] -= throttled + waiting - from_unnamed
+    told["computing"] += min(unnamed - from_unnamed, max(0, cpu - told["computing"]))
+    told["throttled"], told["waiting_cpu"] = throttled, waiting
 
 
 def _inferred(
@@ -180,10 +189,10 @@ def _inferred(
         if start >= end:
             continue
         edges = (window.from_us, window.to_us, from_us, to_us)
-        covered = _share(window.covered_us, *edges)
+        covered = _share(max(0, window.covered_us), *edges)
         seen += covered
         outside = min(covered, max(0, end - start - told.within(start, end)))
-        if not outside or not window.covered_us:
+        if not outside or window.covered_us <= 0:
             continue
         for key, amount in _guess(window).items():
             inferred[key] += amount * outside // window.covered_us
@@ -195,7 +204,7 @@ class _Told:
 
     def __init__(self, spans: Sequence[RunSpans]) -> None:
         self._reports = [
-            (r.from_us, r.to_us, sum(s.total_us for s in r.spans if key_of_span(s.name)))
+            (r.from_us, r.to_us, sum(max(0, s.total_us) for s in r.spans if key_of_span(s.name)))
             for r in spans
         ]
         self._next = 0
@@ -216,7 +225,7 @@ def _guess(window: RunWindow) -> dict[str, int]:
     """Split a window's covered time by the rules of ``SAMPLE_RULE``; the rest stays unknown."""
     if window.active_us is None:
         return {}
-    guess = {"computing": min(window.active_us, window.covered_us)}
+    guess = {"computing": max(0, min(window.active_us, window.covered_us))}
     rest = window.covered_us - guess["computing"]
     moved = (window.read_bytes or 0) + (window.write_bytes or 0)
     stuck = max(window.blkio_delay_us or 0, window.blocked_us or 0) if moved else 0
@@ -227,7 +236,7 @@ def _guess(window: RunWindow) -> dict[str, int]:
         ("waiting_storage", stuck),
         ("waiting_memory", pressed),
     ):
-        guess[key] = min(amount, rest)
+        guess[key] = max(0, min(amount, rest))
         rest -= guess[key]
     return guess
 

@@ -1,31 +1,28 @@
 """Two configurations of the same work, or more: which finishes a unit for less money.
 
-Decides when one may be called cheaper: only when the 95 % interval of the cost ratio leaves out 1.
-A price is exact, so the interval of the cost ratio is that of the time ratio times the price ratio.
-The first run is what the others are compared with.
+Decides which runs may be compared at all (one unit, one currency), and gives each ratio its name,
+its grade and its way back. The first run is what the others are compared with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.base.grades import Grade
+from ouvrage.base.grades import weakest
 from ouvrage.base.ids import code_of
 from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
-from ouvrage.base.time import HOUR
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.evidence.published import claim_json, claim_sheet
-from ouvrage.metering.cause import Cause, cause_of
-from ouvrage.metering.reckoning import Reckoning, reckon
+from ouvrage.metering.cause import cause_of
+from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView
-from ouvrage.metering.statistics import Interval, median, ratio_interval
 from ouvrage.model.claims import Claim
 from ouvrage.pricing.comparison_text import comparison_lines
+from ouvrage.pricing.pairs import Compared, Pair, SideBySide, pair_of
 from ouvrage.pricing.report import report_json
 
 RATIOS = (
@@ -36,75 +33,12 @@ RATIOS = (
     "cost_ratio_low",
     "cost_ratio_high",
 )
-TOO_FEW = "too few timed units for 95 % confidence: {first} and {second}, where 4 and 4 would do"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """One run in a comparison, with everything said about it. ``name`` is its label or code."""
+class Comparison(SideBySide):
+    """Runs side by side, as JSON and as text."""
 
-    name: str
-    code: str
-    view: RunView
-    sheet: Sheet
-    reckoning: Reckoning
-    cause: Cause
-
-    @property
-    def price_per_h(self) -> Fraction | None:
-        price = self.view.started.price
-        return price.cost_of(HOUR) if price else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """A run against the first one. Ratios are second / first; speed-up is first / second in time.
-
-    ``cheaper`` is the run whose unit costs less, None when that is not distinguishable; ``why``
-    then says what stands in the way.
-    """
-
-    first: Compared
-    second: Compared
-    price_ratio: Fraction | None
-    time_ratio: Fraction | None
-    interval: Interval | None
-    cheaper: Compared | None
-    why: str | None
-
-    @property
-    def cost_ratio(self) -> Fraction | None:
-        if self.price_ratio is None or self.time_ratio is None:
-            return None
-        return self.price_ratio * self.time_ratio
-
-    def cost_edges(self) -> tuple[Fraction, Fraction] | None:
-        """The interval of the cost ratio."""
-        if self.price_ratio is None or self.interval is None:
-            return None
-        return self.price_ratio * self.interval.low, self.price_ratio * self.interval.high
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Runs side by side; ``sheet`` holds the ratios and a copy of each run's figures."""
-
-    runs: tuple[Compared, ...]
-    pairs: tuple[Pair, ...]
-    sheet: Sheet
-    claim: Claim | None
-    claim_sheet: Sheet | None
-
-    @property
-    def cheaper(self) -> Compared | None:
-        """The run that is cheaper than each other one; None when that is not distinguishable."""
-        if len(self.runs) == 2:
-            return self.pairs[0].cheaper
-        for run in self.runs:
-            rest = (other for other in self.runs if other is not run)
-            if all(pair_of(run, other).cheaper is run for other in rest):
-                return run
-        return None
+    __slots__ = ()
 
     def json(self) -> dict[str, Any]:
         """``{"runs": [...], "comparison": {...}}``; ratios are numbers rounded to six places."""
@@ -147,7 +81,7 @@ class Comparison:
 def compare(
     views_and_sheets: Sequence[tuple[RunView, Sheet]], claim: Claim | None = None
 ) -> Comparison:
-    """Compare runs with the first one. Raises ``OuvrageError`` ``compare/...``: no common ground."""
+    """Compare runs with the first. Raises ``OuvrageError`` ``compare/...``: no common ground."""
     runs = _compared(views_and_sheets)
     _check(runs)
     pairs = tuple(pair_of(runs[0], other) for other in runs[1:])
@@ -212,43 +146,6 @@ def _check(runs: Sequence[Compared]) -> None:
         )
 
 
-def pair_of(first: Compared, second: Compared) -> Pair:
-    """Compare two runs."""
-    base, other = first.price_per_h, second.price_per_h
-    price_ratio = other / base if base and other is not None else None
-    before, after = first.reckoning.per_unit_us, second.reckoning.per_unit_us
-    timed = bool(before and after)
-    interval = ratio_interval(before, after) if timed else None
-    cheaper, why = None, None
-    if not timed:
-        lacking = ", ".join(run.name for run in (first, second) if not run.reckoning.per_unit_us)
-        why = f"no unit could be timed in {lacking}"
-    elif price_ratio is None:
-        why = "a price is missing" if base is None or other is None else "the first is free"
-    elif interval is None:
-        sizes = {"first": _size(first, len(before)), "second": _size(second, len(after))}
-        why = TOO_FEW.format(**sizes)
-    elif price_ratio * interval.high < 1:
-        cheaper = second
-    elif price_ratio * interval.low > 1:
-        cheaper = first
-    else:
-        why = "the 95 % interval of the cost ratio includes 1"
-    return Pair(
-        first=first,
-        second=second,
-        price_ratio=price_ratio,
-        time_ratio=median(after) / median(before) if timed else None,
-        interval=interval,
-        cheaper=cheaper,
-        why=why,
-    )
-
-
-def _size(run: Compared, many: int) -> str:
-    return f"{run.name} has {many}"
-
-
 def _copied(run: Compared) -> Iterable[Figure]:
     """A run's figures under its code, so that each ratio's inputs stand in the same sheet."""
     for figure in run.sheet.figures.values():
@@ -260,6 +157,12 @@ def _pair_figures(pair: Pair) -> Iterable[Figure]:
     codes = (pair.first.code, pair.second.code)
     prices = tuple(f"{code}.price.amount" for code in codes)
     times = tuple(f"{code}.seconds_per_unit.median" for code in codes)
+    grades = {
+        f"{run.code}.{path}": grade
+        for run in (pair.first, pair.second)
+        for path, figure in run.sheet.figures.items()
+        if (grade := figure.grade) is not None
+    }
     no_price = None if pair.price_ratio is not None else "a price is missing or nothing"
     no_time = None if pair.time_ratio is not None else pair.why
     speed_up = 1 / pair.time_ratio if pair.time_ratio else None
@@ -282,7 +185,7 @@ def _pair_figures(pair: Pair) -> Iterable[Figure]:
         if value is None:
             yield unknown(path, "1", how, why or "not known", inputs=inputs)
         else:
-            grade = Grade.MEASURED if inputs == times else Grade.ASSUMED
+            grade = weakest(grades[name] for name in inputs if name in grades)
             yield known(path, value, "1", grade, how, inputs=inputs)
 
 

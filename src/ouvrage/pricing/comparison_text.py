@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
 from ouvrage.metering.cause import NAMES
 from ouvrage.metering.timeuse import WAITS
+from ouvrage.pricing.pairs import Compared, Pair, SideBySide
 from ouvrage.pricing.summary import money, time_bar
 from ouvrage.pricing.words import counted, give_or_take, mark, percent, rounded
-
-if TYPE_CHECKING:
-    from ouvrage.pricing.comparison import Compared, Comparison, Pair
 
 _NAME = 22
 _LEAST = 16
 
 
-def comparison_lines(comparison: Comparison, plain: bool) -> list[str]:
+def comparison_lines(comparison: SideBySide, plain: bool) -> list[str]:
     """All lines: the verdict, the runs, what others published, and the way to more."""
     if len(comparison.pairs) == 1:
         lines = [verdict(comparison.pairs[0], plain), "", *_side_by_side(comparison, plain)]
@@ -68,10 +65,12 @@ def _no_verdict(pair: Pair, plain: bool) -> str:
         return f"Not distinguishable: {pair.why}."
     low, high = (_signed(edge - 1, plain) for edge in edges)
     to = "to" if plain else "…"
-    return f"Not distinguishable: the cost ratio is {low} {to} {high} with 95 %, so no difference is possible."
+    return (
+        f"Not distinguishable: with 95 % a unit costs {low} {to} {high}, which includes no change."
+    )
 
 
-def _best_of(comparison: Comparison) -> str:
+def _best_of(comparison: SideBySide) -> str:
     best = comparison.cheaper
     if best is None:
         return "Not distinguishable: no run is cheaper per unit than every other with 95 %."
@@ -79,7 +78,7 @@ def _best_of(comparison: Comparison) -> str:
     return f"{best.name} is the best buy: less per {unit} than each of the others."
 
 
-def _side_by_side(comparison: Comparison, plain: bool) -> list[str]:
+def _side_by_side(comparison: SideBySide, plain: bool) -> list[str]:
     pair = comparison.pairs[0]
     runs = (pair.first, pair.second)
     unit = safe(pair.second.reckoning.units.name)
@@ -226,7 +225,7 @@ def _cost_note(pair: Pair, plain: bool) -> str:
     return f"{said}  (95 %: {_signed(near - 1, plain)} {to} {_signed(far - 1, plain)})"
 
 
-def _table(comparison: Comparison, plain: bool) -> list[str]:
+def _table(comparison: SideBySide, plain: bool) -> list[str]:
     unit = safe(comparison.runs[0].reckoning.units.name)
     head = ["run", "price", f"seconds per {unit}", f"cost per {unit}", "against the first"]
     body: list[list[str]] = []
@@ -255,7 +254,7 @@ def _against(pair: Pair, plain: bool) -> str:
     return _cost_note(pair, plain)
 
 
-def _claim(comparison: Comparison, plain: bool) -> list[str]:
+def _claim(comparison: SideBySide, plain: bool) -> list[str]:
     claim, sheet = comparison.claim, comparison.claim_sheet
     if claim is None or sheet is None:
         return []
