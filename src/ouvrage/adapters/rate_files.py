@@ -1,0 +1,133 @@
+"""Rate plans and usage as files: TOML and CSV read from disk, the shipped plans from the package.
+
+Decides where a plan called by name is looked for, and turns what a file cannot be read as into a
+refusal with its line. What the contents mean is decided by ``pricing.rates``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.pricing.rates.parse import parse_plan
+from ouvrage.pricing.rates.places import located
+from ouvrage.pricing.rates.plan import Plan
+from ouvrage.pricing.rates.usage import Usage, read_usage
+
+if sys.version_info >= (3, 11):
+    import tomllib
+
+    def _loads(text: str) -> dict[str, Any]:
+        return tomllib.loads(text, parse_float=Decimal)
+else:
+
+    def _loads(text: str) -> dict[str, Any]:
+        raise OuvrageError(
+            "python/too-old",
+            "rate plans are read with Python 3.11 or newer",
+            hint="metering runs on 3.10 too; apply rate plans where a newer Python is",
+        )
+
+
+SUFFIX = ".toml"
+_LINE = re.compile(r"\(at line ([0-9]+)")
+
+
+def shipped_names() -> list[str]:
+    """The names of the plans in the package."""
+    folder = resources.files("ouvrage") / "plans"
+    return sorted(each.name[: -len(SUFFIX)] for each in folder.iterdir() if each.name.endswith(SUFFIX))
+
+
+def load_plan(name: str) -> Plan:
+    """The plan in a file (a name with ``.toml`` or a ``/``), or the shipped one of this name."""
+    if name.endswith(SUFFIX) or "/" in name:
+        return plan_from(name, read_text(Path(name), "rate-plan"))
+    if name not in shipped_names():
+        raise _unknown(name)
+    path = resources.files("ouvrage") / "plans" / f"{name}{SUFFIX}"
+    return plan_from(f"plans/{name}{SUFFIX}", path.read_text("utf-8"))
+
+
+def _unknown(name: str) -> OuvrageError:
+    near = get_close_matches(name, shipped_names(), n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else "ouvrage rates list shows them all"
+    return OuvrageError(
+        "rate-plan/unknown",
+        f"there is no rate plan called {name!r}",
+        hint=f"{hint} A file is named by its path: ./{name}.toml",
+    )
+
+
+def plan_from(file: str, text: str) -> Plan:
+    """The plan that a TOML text holds; ``file`` is how refusals call it."""
+    return parse_plan(load_toml(file, text, "rate-plan/toml"), located(file, text))
+
+
+def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
+    """A TOML text as a dictionary with exact decimals; a text that is none is refused with its line."""
+    try:
+        return _loads(text)
+    except ValueError as error:
+        found = _LINE.search(str(error))
+        number = int(found[1]) if found else None
+        lines = text.splitlines()
+        line = lines[number - 1].strip() if number and number <= len(lines) else ""
+        raise OuvrageError(
+            code,
+            f"{file} is no TOML: {error}",
+            where=(f"{file}:{number}   {line}" if number else file,),
+            hint="texts stand in quotes, dates do not, and a table's name stands in brackets",
+        ) from error
+    except RecursionError as error:
+        raise OuvrageError(code, f"{file} is nested too deeply", hint="write a plan by hand") from error
+
+
+def read_text(path: Path, area: str) -> str:
+    """A text file, or a refusal."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise OuvrageError(
+            f"{area}/file", f"{path} could not be read: {error.strerror}", hint="name a file that exists"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise OuvrageError(
+            f"{area}/file", f"{path} is no UTF-8 text: byte {error.start}", hint="save it as UTF-8"
+        ) from error
+
+
+def load_usage(path: Path) -> Usage:
+    """The usage in a CSV file."""
+    return usage_from(str(path), read_text(path, "usage"))
+
+
+def usage_from(file: str, text: str) -> Usage:
+    """The usage that a CSV text holds."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        head = [cell.strip() for cell in next(reader, [])]
+        return read_usage(file, head, _rows(reader))
+    except csv.Error as error:
+        raise OuvrageError(
+            "usage/csv",
+            f"{file} is no CSV: {error}",
+            where=(f"{file}:{reader.line_num}",),
+            hint="quote fields that hold commas, and close every quote",
+        ) from error
+
+
+def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Every row with the line on which it ends; blank lines state nothing."""
+    for cells in reader:
+        if cells:
+            yield reader.line_num, cells
