@@ -45,7 +45,9 @@ _LINE = re.compile(r"\(at line ([0-9]+)")
 def shipped_names() -> list[str]:
     """The names of the plans in the package."""
     folder = resources.files("ouvrage") / "plans"
-    return sorted(each.name[: -len(SUFFIX)] for each in folder.iterdir() if each.name.endswith(SUFFIX))
+    return sorted(
+        each.name[: -len(SUFFIX)] for each in folder.iterdir() if each.name.endswith(SUFFIX)
+    )
 
 
 def load_plan(name: str) -> Plan:
@@ -89,7 +91,9 @@ def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
             hint="texts stand in quotes, dates do not, and a table's name stands in brackets",
         ) from error
     except RecursionError as error:
-        raise OuvrageError(code, f"{file} is nested too deeply", hint="write a plan by hand") from error
+        raise OuvrageError(
+            code, f"{file} is nested too deeply", hint="write a plan by hand"
+        ) from error
 
 
 def read_text(path: Path, area: str) -> str:
@@ -98,7 +102,9 @@ def read_text(path: Path, area: str) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise OuvrageError(
-            f"{area}/file", f"{path} could not be read: {error.strerror}", hint="name a file that exists"
+            f"{area}/file",
+            f"{path} could not be read: {error.strerror}",
+            hint="name a file that exists",
         ) from error
     except UnicodeDecodeError as error:
         raise OuvrageError(

@@ -14,7 +14,7 @@ from typing import Any
 from ouvrage.base.grades import Grade, weakest
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import utc_text
-from ouvrage.pricing.rates.plan import Money, Prepaid, Tax, Version
+from ouvrage.pricing.rates.plan import Money, Tax, Version
 from ouvrage.pricing.rates.quantity import Rate, money_text
 
 CREDITS = ("refund", "rounding")
@@ -198,7 +198,11 @@ def _difference(charges: list[Charge], amount: Fraction, money: Money, words: st
         return []
     because = f"{words} rounded {money.mode} to {decimal_text(money.step)}"
     posted = _beside(charges, "rounding", because)
-    return [replace(posted, resource=charges[0].resource if len(charges) == 1 else "", amount=difference)]
+    return [
+        replace(
+            posted, resource=charges[0].resource if len(charges) == 1 else "", amount=difference
+        )
+    ]
 
 
 def rounded_to(amount: Fraction, money: Money) -> Fraction:
@@ -212,11 +216,6 @@ def rounded_to(amount: Fraction, money: Money) -> Fraction:
     else:
         count = whole + (rest > 0 if money.mode == "up" else 0)
     return count * money.step * (-1 if amount < 0 else 1)
-
-
-def balance_of(deposited: Fraction, total: Fraction, prepaid: Prepaid) -> Balance:
-    """What is left of a prepaid balance; below zero it is owed, whatever happens to the service."""
-    return Balance(deposited=deposited, left=deposited - total, negative=prepaid.negative)
 
 
 def bill_faults(bill: Bill) -> Iterable[str]:

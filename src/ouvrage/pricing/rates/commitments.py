@@ -30,12 +30,12 @@ class Purchase:
     cancelled: int | None
 
     @property
-    def upfront_words(self) -> str:
+    def words(self) -> str:
         """How the price came about."""
         length = f"{seconds_text(self.end - self.start)} s" if self.end > self.start else "once"
         discount = self.listed - self.paid
         less = f", less {money_text(discount)} discount" if discount else ""
-        return f"{length}: {money_text(self.listed)}{less}; not refunded when unused"
+        return f"{length}: {money_text(self.listed)}{less}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,8 @@ def purchases(usage: Usage, resource: Resource, rule: Rule, rate: Rate) -> Itera
 
 def _term(usage: Usage, row: Row, rule: Rule, rate: Rate) -> tuple[int, Fraction]:
     """Where a term ends, and what it costs at the rate."""
-    assert row.quantity is not None and row.unit is not None
+    assert row.quantity is not None
+    assert row.unit is not None
     if rate.per is None:
         return row.at, row.quantity * rate.amount
     unit = time_unit(row.unit)

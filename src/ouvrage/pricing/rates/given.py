@@ -6,7 +6,7 @@ says nothing about an hour. A rate that is needed and was not given is refused, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ouvrage.base.errors import OuvrageError
@@ -49,7 +49,13 @@ def missing(plan: Plan, rule: Rule) -> OuvrageError:
 
 
 def _example(rule: Rule) -> str:
-    return "0.10/GB-month" if rule.part == "storage" else "0.09/GB" if rule.part == "traffic" else "2.52/h"
+    return (
+        "0.10/GB-month"
+        if rule.part == "storage"
+        else "0.09/GB"
+        if rule.part == "traffic"
+        else "2.52/h"
+    )
 
 
 def _check(plan: Plan, rule: Rule, rate: Rate) -> None:
@@ -72,9 +78,14 @@ def grade_of_price(rule: Rule) -> Grade:
     return Grade.LISTED if rule.rate_name is None else Grade.ASSUMED
 
 
-def currency_of(plan: Plan, rates: Mapping[str, Rate], asked: str | None) -> str:
-    """The one currency of a bill; two different ones are refused and never added up."""
-    stated = {version.currency: plan.name for version in plan.versions if version.currency}
+def currency_of(
+    plan: Plan, versions: Iterable[Version], rates: Mapping[str, Rate], asked: str | None
+) -> str:
+    """The one currency of a bill; two different ones are refused and never added up.
+
+    ``versions`` are those of the plan that rule some of the usage.
+    """
+    stated = {version.currency: plan.name for version in versions if version.currency}
     typed = {rate.currency: "--rate" for rate in rates.values() if rate.currency}
     named = {**stated, **typed, **({asked: "--currency"} if asked else {})}
     if len(named) > 1:

@@ -168,5 +168,3 @@ def _check(each: Reader, version: Version, sources: Mapping[str, Source]) -> Non
     for key, source in version.evidence.items():
         if source not in sources:
             raise each.refuse("evidence", f"the name of a [source.…]: {key} = {source!r} is none")
-
-

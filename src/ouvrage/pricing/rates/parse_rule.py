@@ -7,8 +7,10 @@ table with some fields replaced, so they can say nothing that a rule could not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from ouvrage.pricing.rates.clock import zone_exists
@@ -63,7 +65,8 @@ def _override(each: Reader, form: Reader, gb: int) -> Override:
             raise form.refuse(key, "a field that an override may replace")
     evidence = {**base.get("evidence", {}), **own.get("evidence", {})}
     merged = Reader({**base, **own, "evidence": evidence}, form.path, form.file)
-    return Override(when=when, rule=_rule(merged, gb))
+    rule = _rule(merged, gb)
+    return Override(when=when, rule=rule, fields=_fields(own, rule.rate_name))
 
 
 def _rule(each: Reader, gb: int) -> Rule:
@@ -86,12 +89,18 @@ def _rule(each: Reader, gb: int) -> Rule:
         includes=each.words("includes"),
         covered_by=each.text("covered_by"),
         note=each.text("note"),
-        fields=tuple(key for key in each.data if key not in _UNPRICED),
+        fields=_fields(each.data, rate_name),
         evidence=each.pairs("evidence", str),
     )
     each.done()
     _check(each, rule)
     return rule
+
+
+def _fields(table: Mapping[str, Any], rate_name: str | None) -> tuple[str, ...]:
+    """The fields on which a bill depends; a price that the caller gives is none of the plan's."""
+    given = {"price"} if rate_name else set[str]()
+    return tuple(key for key in table if key not in _UNPRICED and key not in given)
 
 
 def _price(each: Reader) -> tuple[Rate | None, str | None]:
@@ -118,7 +127,7 @@ def _tiers(each: Reader, gb: int) -> tuple[Tier, ...]:
     if any(end is None for end in ends[:-1]) or (ends and ends[-1] is not None):
         raise each.refuse("tiers", "an up_to in every tier but the last, and none in the last")
     rising = [end for end in ends if end is not None]
-    if any(after <= before for before, after in zip(rising, rising[1:], strict=False)):
+    if any(after <= before for before, after in pairwise(rising)):
         raise each.refuse("tiers", "tiers whose up_to rises")
     return tiers
 
@@ -196,7 +205,9 @@ def _steps(each: Reader) -> Steps:
 def _check_steps(each: Reader, steps: Steps) -> None:
     if steps.align == "duration":
         if steps.calendar:
-            raise each.refuse("align", "'clock', where the increment is a day or month of the calendar")
+            raise each.refuse(
+                "align", "'clock', where the increment is a day or month of the calendar"
+            )
         return
     if not steps.calendar and not steps.increment_us:
         raise each.refuse("increment", "an increment, where align = 'clock'", found="missing")
@@ -207,13 +218,12 @@ def _check_steps(each: Reader, steps: Steps) -> None:
 
 
 def _calendar(each: Reader) -> Calendar:
-    calendar = Calendar(
+    return Calendar(
         zone=each.read("zone", _zone, "UTC"),
         day_starts_us=each.read("day_starts", _time_of_day, 0),
         month_us=each.read("month", _month, None),
         split=each.read("split", lambda value: _among(value, CALENDARS), None),
     )
-    return calendar
 
 
 def _among(value: Any, options: tuple[str, ...]) -> str:
@@ -259,26 +269,25 @@ def _grouping(each: Reader, rate: Rate | None, gb: int) -> Grouping:
 
 def _commitment(each: Reader) -> Commitment:
     below = each.table("cancel")
-    terms = {
-        "discount": each.share("discount"),
-        "upfront": each.flag("upfront", True),
-        "refundable": below is not None,
-    }
+    bought = Commitment(discount=each.share("discount"), upfront=each.flag("upfront", True))
     if below is None:
-        return Commitment(**terms)
-    commitment = Commitment(
-        **terms,
+        return bought
+    terms = replace(
+        bought,
+        refundable=True,
         fee=below.share("fee"),
         fee_on=below.choice("fee_on", ("discount", "unused", "remainder"), "discount"),
         floor=below.number("floor"),
     )
     below.done()
-    return commitment
+    return terms
 
 
 def _check(each: Reader, rule: Rule) -> None:
     if not (rule.rate or rule.rate_name or rule.tiers):
-        raise each.refuse("price", "a rate, 'rate' for one given with --rate, or tiers", found="missing")
+        raise each.refuse(
+            "price", "a rate, 'rate' for one given with --rate, or tiers", found="missing"
+        )
     forms = {tier.rate.basis for tier in rule.tiers if tier.rate}
     if len(forms) > 1:
         raise each.refuse("tiers", "prices for one and the same unit")
@@ -288,6 +297,6 @@ def _check(each: Reader, rule: Rule) -> None:
     if form and form.per == MONTH and rule.calendar.month_us is None:
         raise each.refuse("month", "how long a month is: 730 h, or 'calendar'", found="missing")
     if form and form.unit and not rule.of:
-        raise each.refuse("of", f"which quantities of the usage are counted in {form.unit}", found="missing")
-
-
+        raise each.refuse(
+            "of", f"which quantities of the usage are counted in {form.unit}", found="missing"
+        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from ouvrage.base.price import PER_US
 from ouvrage.base.time import SECOND
@@ -80,7 +81,7 @@ def _cut(segment: Segment, rule: Rule) -> Iterator[tuple[int, int]]:
     ordered = sorted(bounds)
     if len(ordered) == 1:
         yield segment.start, segment.end
-    yield from zip(ordered, ordered[1:], strict=False)
+    yield from pairwise(ordered)
 
 
 def _units(rule: Rule) -> set[str]:

@@ -32,7 +32,16 @@ LIFECYCLE = (
 )
 """Events that change the state of a resource; the state after one is called as the event."""
 
-PARTS = ("compute", "storage", "traffic", "address", "licence", "reservation", "commitment", "other")
+PARTS = (
+    "compute",
+    "storage",
+    "traffic",
+    "address",
+    "licence",
+    "reservation",
+    "commitment",
+    "other",
+)
 GIVEN = "rate"
 """The name under which ``--rate`` gives a rate when it names none."""
 
@@ -136,10 +145,19 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """Another form of a rule, for resources with these settings, such as ``os = suse``."""
+    """Another form of a rule, for resources with these settings, such as ``os = suse``.
+
+    ``fields`` are those that it replaces.
+    """
 
     when: Mapping[str, str]
     rule: Rule
+    fields: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """``os is suse``."""
+        return " and ".join(f"{name} is {value}" for name, value in self.when.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +245,7 @@ class Version:
     @property
     def period(self) -> str:
         """``2017-10-02 … 2021-06-11``, with words where an end is open."""
-        start = "not known since when" if self.valid_from is None else day_text(self.valid_from)
+        start = "start not stated" if self.valid_from is None else day_text(self.valid_from)
         return f"{start} … {'open' if self.valid_until is None else day_text(self.valid_until)}"
 
     def rule(self, name: str) -> Rule:

@@ -22,7 +22,15 @@ MONTH = "month"
 PLACES = 4
 
 _PREFIXES = "kMGTP"
-_TIMES = {"sec": "s", "second": "s", "m": "min", "minute": "min", "hr": "h", "hour": "h", "d": "day"}
+_TIMES = {
+    "sec": "s",
+    "second": "s",
+    "m": "min",
+    "minute": "min",
+    "hr": "h",
+    "hour": "h",
+    "d": "day",
+}
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _MEASURE = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>[A-Za-z][A-Za-z0-9_-]*)")
 _RATE = re.compile(
@@ -96,7 +104,7 @@ def unit_name(word: str) -> str:
     if _byte_scale(word, GB_DECIMAL) is not None:
         return word
     small = word.lower()
-    return small[:-1] if small.endswith("s") and len(small) > 2 else small
+    return small[:-1] if small.endswith("s") and len(small) > 2 and small[-2] != "s" else small
 
 
 def _byte_scale(unit: str, gb: int) -> int | None:

@@ -121,8 +121,12 @@ class Reader:
         for key in self.data:
             if key not in self._asked:
                 near = get_close_matches(key, self._asked, n=1)
-                expected = f"{near[0]!r}" if near else f"one of {', '.join(sorted(set(self._asked)))}"
-                raise self.refuse(key, f"a field that exists: {expected}", found=f"no field {key!r}")
+                expected = (
+                    f"{near[0]!r}" if near else f"one of {', '.join(sorted(set(self._asked)))}"
+                )
+                raise self.refuse(
+                    key, f"a field that exists: {expected}", found=f"no field {key!r}"
+                )
 
 
 def _shown(value: object) -> str:

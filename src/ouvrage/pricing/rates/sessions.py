@@ -59,7 +59,8 @@ class Session:
 
 def amount_in(usage: Usage, row: Row, rate: Rate, gb: int) -> Fraction:
     """A row's quantity in the unit of a rate, or a refusal that names the row."""
-    assert row.quantity is not None and row.unit is not None
+    assert row.quantity is not None
+    assert row.unit is not None
     if rate.unit is None:
         return row.quantity
     found = converted(row.quantity, row.unit, rate.unit, gb)
@@ -164,9 +165,7 @@ def sessions(
             walk.step(row, amount_in(usage, row, form, version.gb))
     if walk.running:
         walk.end(_end_of(usage, resource, rule, until))
-    return [
-        Session(resource=resource.name, rule=rule.name, segments=each) for each in walk.found
-    ]
+    return [Session(resource=resource.name, rule=rule.name, segments=each) for each in walk.found]
 
 
 def _first_levels(

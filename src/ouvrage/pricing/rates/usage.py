@@ -90,9 +90,7 @@ class _Faults:
         self.lines.append(f"{self.file}:{line}   {key}: found {found}, expected {expected}")
 
 
-def read_usage(
-    file: str, head: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]
-) -> Usage:
+def read_usage(file: str, head: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> Usage:
     """The usage that the rows of a table state; every faulty row is named, and none is skipped."""
     _check_head(file, head)
     faults = _Faults(file)
@@ -159,7 +157,9 @@ def _check_event(line: int, cell: Mapping[str, str], faults: _Faults) -> None:
         if told:
             faults.add(line, "quantity and unit", repr(told), f"nothing beside the event {event}")
     elif not _NAME.fullmatch(event):
-        faults.add(line, "event", repr(event) if event else "nothing", "an event or a quantity's name")
+        faults.add(
+            line, "event", repr(event) if event else "nothing", "an event or a quantity's name"
+        )
     elif not told:
         faults.add(line, "event", repr(event), f"one of {', '.join(LIFECYCLE)}, or a quantity")
 

@@ -54,7 +54,9 @@ def _unmet(name: str, index: int, until: int, since: int, file: Located) -> Ouvr
         message = f"{name} has no rule from {early} to {late}"
         hint = f"{meet}, or add a version for the days between"
         return _refusal("rate-plan/gap", message, where, hint)
-    return _refusal("rate-plan/overlap", f"{name} has two rules from {early} to {late}", where, meet)
+    return _refusal(
+        "rate-plan/overlap", f"{name} has two rules from {early} to {late}", where, meet
+    )
 
 
 def _refusal(code: str, message: str, where: tuple[str, ...], hint: str) -> OuvrageError:
