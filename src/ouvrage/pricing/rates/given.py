@@ -60,9 +60,9 @@ def _example(rule: Rule) -> str:
 
 def _check(plan: Plan, rule: Rule, rate: Rate) -> None:
     found = f"{rate.text}/{rate.basis}" if rate.basis else rate.text
-    timed = rule.kind == "reservation" or (rule.kind == "metered" and not rule.of)
-    if timed and rate.per is None:
-        raise _unfit(f"{rule.name} of {plan.name} is priced per time, and {found} is not")
+    if rule.timed is not None and rule.timed != (rate.per is not None):
+        how = "per time" if rule.timed else "per quantity and not per time"
+        raise _unfit(f"{rule.name} of {plan.name} is priced {how}, and {found} is not")
     if rate.unit and not rule.of:
         raise _unfit(f"{rule.name} of {plan.name} counts no {rate.unit}: {found} does not fit")
     if rate.per == MONTH and rule.calendar.month_us is None:

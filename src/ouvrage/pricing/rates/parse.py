@@ -157,7 +157,7 @@ def _check(each: Reader, version: Version, sources: Mapping[str, Source]) -> Non
     names = [rule.name for rule in version.rules]
     for index, rule in enumerate(version.rules):
         at = Reader(each.data["rule"][index], (*each.path, "rule", index), each.file)
-        if names.count(rule.name) > 1:
+        if rule.name in names[:index]:
             raise at.refuse("name", "a name that no other rule of the version has")
         for key, source in rule.evidence.items():
             if source not in sources:

@@ -296,6 +296,11 @@ def _check(each: Reader, rule: Rule) -> None:
     form = rule.form
     if form and form.per == MONTH and rule.calendar.month_us is None:
         raise each.refuse("month", "how long a month is: 730 h, or 'calendar'", found="missing")
+    if form and rule.timed is not None and rule.timed != (form.per is not None):
+        what = "a price per time" if rule.timed else "a price per quantity, and not per time"
+        raise each.refuse("price" if rule.rate else "tiers", f"{what}, for {rule.part}")
+    if rule.kind == "metered" and not rule.of and not rule.meter.starts:
+        raise each.refuse("meter", "the events that start and stop the meter", found="missing")
     if form and form.unit and not rule.of:
         raise each.refuse(
             "of", f"which quantities of the usage are counted in {form.unit}", found="missing"

@@ -189,6 +189,15 @@ class Rule:
     evidence: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def timed(self) -> bool | None:
+        """Whether its prices must be per time (True), must not (False), or may be either (None)."""
+        if self.part == "traffic":
+            return False
+        if self.kind == "reservation":
+            return True
+        return None if self.kind == "commitment" or (self.of and self.part == "other") else True
+
+    @property
     def form(self) -> Rate | None:
         """A rate that shows what the rule's prices are for; they all agree in that."""
         return self.rate or next((tier.rate for tier in self.tiers if tier.rate), None)

@@ -165,7 +165,7 @@ class _Rating:
 
     def _applies(self, rule: Rule) -> bool:
         """Whether the usage holds anything that a rule could price."""
-        wanted = set(rule.of) or set(rule.meter.starts) or set(LIFECYCLE)
+        wanted = {*rule.of, *rule.meter.starts}
         return any(row.event in wanted for row in self.usage.rows)
 
     def _form(self, rule: Rule, resource: Resource) -> Rule:
@@ -201,7 +201,7 @@ class _Rating:
         if rule.of:
             started = bool(rule.meter.starts) and bool(events & rule.meter.starts)
             return bool(events & set(rule.of)) or started
-        return bool(events & set(LIFECYCLE))
+        return False
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

@@ -42,7 +42,7 @@ class Reader:
             "rate-plan/field",
             f"{self.file.file}: {field_name(path) or 'the plan'} is {_shown(shown)}; expected {expected}",
             where=(self.file.where(path),),
-            hint="ouvrage rates show per-minute-up shows a plan that is right",
+            hint="docs/guides/rates.md describes every field of a plan",
         )
 
     def read(self, key: str, how: Callable[[Any], Value], default: Value) -> Value:
