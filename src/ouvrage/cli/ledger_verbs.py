@@ -78,7 +78,7 @@ def backup(file: Path, *, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def restore(file: Path, *, as_json: bool) -> int:
     """Fill an empty home from the backup FILE.
