@@ -1,4 +1,8 @@
-"""The laws of metering, over the facts of runs in a ledger."""
+"""The laws of metering, over the facts of runs in a ledger.
+
+They say what must hold whatever wrote the facts: the windows of a run leave no hole, its time adds
+up, and nothing is negative. They mend nothing and judge no run.
+"""
 
 from __future__ import annotations
 

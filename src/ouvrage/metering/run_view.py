@@ -50,6 +50,7 @@ class RunView:
 
     @property
     def code(self) -> str:
+        """The short code shown for the run."""
         return code_of(self.run)
 
     @property
