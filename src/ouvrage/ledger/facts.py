@@ -8,11 +8,13 @@ is recognised whenever it comes.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
 
+WORDS = {grade: grade.word for grade in Grade}
 CONTENT = ("kind", "version", "subject", "valid_from", "valid_to", "grade", "payload", "corrects")
 
 
@@ -38,9 +40,11 @@ class Fact:
     sha256: str = field(init=False)
 
     def __post_init__(self) -> None:
+        end = "null" if self.valid_to is None else self.valid_to
+        target = "null" if self.corrects is None else canonical(self.corrects)
         content = (
-            f'[{canonical(self.kind)},{self.version},{canonical(self.subject)},{self.valid_from},'
-            f'{canonical(self.valid_to)},"{self.grade.word}",{canonical(self.corrects)},{self.payload}]'
+            f"[{canonical(self.kind)},{self.version},{canonical(self.subject)},{self.valid_from},"
+            f'{end},"{WORDS[self.grade]}",{target},{self.payload}]'
         )
         object.__setattr__(self, "sha256", sha256_hex(content))
 
@@ -52,16 +56,65 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A fact in the ledger: its place in it and the moment it was recorded (microseconds UTC)."""
+    """A fact in the ledger: its place in it and the moment it was recorded (microseconds UTC).
+
+    ``stored_sha256`` is the hash that the store holds beside the fact, for the law that compares
+    the two; None for a record that never was in a store.
+    """
 
     seq: int
     recorded_at: int
     fact: Fact
+    stored_sha256: str | None = None
 
 
-def first_difference(stored: Fact, offered: Fact) -> str | None:
-    """The first field of the content in which two statements differ, or None."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A place in which two statements differ, and the canonical text of each there."""
+
+    field: str
+    stored: str
+    offered: str
+
+
+def first_difference(stored: Fact, offered: Fact) -> Difference | None:
+    """The first place in which the content of two statements differs, or None.
+
+    Inside a payload the place is named as a path: ``payload.price.amount``, ``payload.at_us[3]``.
+    """
     for name in CONTENT:
-        if getattr(stored, name) != getattr(offered, name):
-            return name
+        ours, theirs = getattr(stored, name), getattr(offered, name)
+        if ours == theirs:
+            continue
+        if name == "payload":
+            return _inside(name, json.loads(ours), json.loads(theirs))
+        if name == "grade":
+            ours, theirs = ours.word, theirs.word
+        return Difference(field=name, stored=canonical(ours), offered=canonical(theirs))
     return None
+
+
+def _inside(path: str, ours: object, theirs: object) -> Difference:
+    while True:
+        step = _step(ours, theirs)
+        if step is None:
+            return Difference(field=path, stored=canonical(ours), offered=canonical(theirs))
+        part, ours, theirs = step
+        path += part
+
+
+def _step(ours: object, theirs: object) -> tuple[str, object, object] | None:
+    """One step down towards the first difference; None where it cannot be narrowed further."""
+    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        name = next(name for name in sorted(ours) if not _same(ours[name], theirs[name]))
+        return f".{name}", ours[name], theirs[name]
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        index, (left, right) = next(pair for pair in pairs if not _same(*pair[1]))
+        return f"[{index}]", left, right
+    return None
+
+
+def _same(ours: object, theirs: object) -> bool:
+    """Whether two JSON values have one canonical text; ``True == 1`` in Python, not in JSON."""
+    return canonical(ours) == canonical(theirs)

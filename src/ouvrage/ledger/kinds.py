@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ouvrage.base.canonical import canonical
@@ -47,7 +48,8 @@ class Unread:
 
 def payload_of(value: Any) -> str:
     """The canonical payload of a kind's instance. Floats and unknown types are refused."""
-    return canonical(_plain(value))
+    values, template = _form(type(value))
+    return template % tuple([item if type(item) is int else _text(item) for item in values(value)])
 
 
 def fact_of(
@@ -78,27 +80,47 @@ def fact_of(
 
 def read(fact: Fact) -> Any:
     """The kind's instance that a fact states, or ``Unread`` with the reason."""
+    try:
+        value = json.loads(fact.payload)
+    except (ValueError, RecursionError) as error:
+        return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
+    return read_value(fact, value)
+
+
+def read_value(fact: Fact, value: Any) -> Any:
+    """``read`` for a payload that was parsed already. Floats stand in no kind and are refused."""
     kind = KINDS.get((fact.kind, fact.version))
     if kind is None:
-        return Unread(fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here")
+        return Unread(
+            fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here"
+        )
     try:
-        return _reader(kind)(json.loads(fact.payload, parse_float=_refuse_float))
+        return _reader(kind)(value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
 
 
-def _refuse_float(text: str) -> Any:
-    raise ValueError(f"{text} is a binary fraction; facts hold integers and decimal text")
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (str, int)):
-        return value
+def _text(value: Any) -> str:
+    """Canonical text of a value; written out because every fact recorded passes here."""
+    if value is None:
+        return "null"
+    if isinstance(value, (str, int)):
+        return canonical(value)
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return f"[{','.join([_text(item) for item in value])}]"
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
+        return payload_of(value)
     raise TypeError(f"{type(value).__name__} cannot stand in a fact")
+
+
+@lru_cache(maxsize=None)
+def _form(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], str]:
+    """What reads the fields in canonical order, and the payload with a place for each one's text."""
+    names = sorted(_field_names(kind))
+    template = "{%s}" % ",".join(f"{canonical(name)}:%s" for name in names)
+    if len(names) == 1:
+        return lambda value: (getattr(value, names[0]),), template
+    return attrgetter(*names), template
 
 
 @lru_cache(maxsize=None)

@@ -2,15 +2,21 @@
 
 The result does not depend on the order in which facts arrived. A correction takes the place of the
 fact it names, also when it came first. Where several facts correct the same one, the greatest id
-wins (ids are time-ordered at their source), then the greatest source.
+wins (ids are time-ordered at their source), then the greatest source. Withdrawing a correction
+gives its place back to what it had replaced, because it says that the correction should never have
+been stated. Corrections that go in a circle replace each other and leave nothing; the ledger's laws
+report them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from ouvrage.ledger.facts import Fact, Recorded
+from ouvrage.ledger.facts import Recorded
 from ouvrage.model.records import Withdrawal
+
+Correctors = Mapping[str, Sequence[Recorded]]
+"""By the key of the corrected fact: what corrects it, best first."""
 
 
 def as_known(recorded: Iterable[Recorded], as_of: int | None = None) -> list[Recorded]:
@@ -24,28 +30,70 @@ def in_force(recorded: Iterable[Recorded]) -> list[Recorded]:
     Sorted by subject, kind, start of validity, source and id.
     """
     entries = list(recorded)
-    replaced = {entry.fact.corrects for entry in entries if entry.fact.corrects}
-    winners = _winners(entries)
-    kept = [
-        entry
-        for entry in entries
-        if entry.fact.key not in replaced
-        and (entry.fact.corrects is None or winners[entry.fact.corrects] == entry.fact.key)
-        and entry.fact.kind != Withdrawal.KIND
-    ]
+    correctors = _correctors(entries)
+    if correctors:
+        entries = _outcomes(entries, correctors)
+    kept = [entry for entry in entries if entry.fact.kind != Withdrawal.KIND]
     return sorted(kept, key=_place)
 
 
-def _winners(entries: list[Recorded]) -> dict[str, str]:
-    best: dict[str, Fact] = {}
+def circular(recorded: Iterable[Recorded]) -> list[Recorded]:
+    """The records that take part in, or are corrected from within, a circle of corrections."""
+    entries = list(recorded)
+    correctors = _correctors(entries)
+    resolved = _resolve(entries, correctors)
+    return [entry for entry in entries if entry.fact.key not in resolved]
+
+
+def _correctors(entries: Iterable[Recorded]) -> Correctors:
+    found: dict[str, list[Recorded]] = {}
     for entry in entries:
-        fact = entry.fact
-        if fact.corrects is None:
+        if entry.fact.corrects is not None:
+            found.setdefault(entry.fact.corrects, []).append(entry)
+    for group in found.values():
+        group.sort(key=lambda entry: (entry.fact.id, entry.fact.source), reverse=True)
+    return found
+
+
+def _outcomes(entries: Sequence[Recorded], correctors: Correctors) -> list[Recorded]:
+    """What stands in the place of every fact that does not itself replace a known one."""
+    keys = {entry.fact.key for entry in entries}
+    resolved = _resolve(entries, correctors)
+    roots = [entry for entry in entries if entry.fact.corrects not in keys]
+    standing = [resolved.get(entry.fact.key) for entry in roots]
+    return [entry for entry in standing if entry is not None]
+
+
+def _resolve(entries: Iterable[Recorded], correctors: Correctors) -> dict[str, Recorded | None]:
+    """By key: what stands in a fact's place, None where it was withdrawn.
+
+    From the ends of the chains inwards, without recursion: a chain may be long. Facts in a circle
+    are never reached.
+    """
+    waiting = {target: len(group) for target, group in correctors.items()}
+    by_key = {entry.fact.key: entry for entry in entries}
+    ready = [entry for entry in by_key.values() if entry.fact.key not in waiting]
+    resolved: dict[str, Recorded | None] = {}
+    while ready:
+        entry = ready.pop()
+        resolved[entry.fact.key] = _outcome(entry, correctors, resolved)
+        target = entry.fact.corrects
+        if target is not None:
+            waiting[target] -= 1
+            if not waiting[target] and target in by_key:
+                ready.append(by_key[target])
+    return resolved
+
+
+def _outcome(
+    entry: Recorded, correctors: Correctors, resolved: Mapping[str, Recorded | None]
+) -> Recorded | None:
+    for corrector in correctors.get(entry.fact.key, ()):
+        replacement = resolved[corrector.fact.key]
+        if replacement is None:
             continue
-        held = best.get(fact.corrects)
-        if held is None or (fact.id, fact.source) > (held.id, held.source):
-            best[fact.corrects] = fact
-    return {target: fact.key for target, fact in best.items()}
+        return None if corrector.fact.kind == Withdrawal.KIND else replacement
+    return entry
 
 
 def _place(entry: Recorded) -> tuple[str, str, int, str, str]:

@@ -1,0 +1,366 @@
+"""A process, all that descends from it, and what they used.
+
+The caller is a child subreaper, so whatever loses its parent becomes the caller's own child and
+stays in the tree. Descendants are found by listing ``/proc``: only numbers not seen before are
+read. Because a number may be given again between two listings, everything is looked at anew every
+30 seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
+
+Per task (delay, switches, state) at most ``DETAIL`` files are read a sample, in turn; what is not
+read keeps its last value, so a sum over a very large tree lags and never invents.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+
+from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.kept_file import KeptFile, Room
+
+TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+DETAIL = 96
+STATUS = 16
+_RESCAN_US = 30_000_000
+_SCAN_SHARE = 1000
+
+Values = dict[str, "int | None"]
+
+
+class Rising:
+    """A sum over processes that must never fall.
+
+    A parent read before, and its child after, the child was reaped make the sum too small for one
+    reading: it is held once. Where it stays smaller (a child nobody waits for takes its figures
+    along) the loss is added from then on.
+    """
+
+    __slots__ = ("_held", "_last", "_lost")
+
+    def __init__(self) -> None:
+        self._last = self._lost = 0
+        self._held = False
+
+    def take(self, raw: int) -> int:
+        """The value to report when the processes say ``raw``."""
+        value = raw + self._lost
+        if value < self._last:
+            if self._held:
+                self._lost += self._last - value
+            self._held = not self._held
+        else:
+            self._held = False
+            self._last = value
+        return self._last
+
+
+class Task:
+    """A thread: its delay, switches and state as last read."""
+
+    __slots__ = ("blocked", "delay_us", "involuntary", "schedstat", "status_path", "voluntary")
+
+    def __init__(self, directory: str, room: Room) -> None:
+        self.schedstat = KeptFile(f"{directory}/schedstat", room, 128)
+        self.status_path = f"{directory}/status"
+        self.delay_us = self.voluntary = self.involuntary = 0
+        self.blocked = False
+
+    def read_delay(self) -> bool:
+        """Read the time spent waiting for a core; False when the thread is gone."""
+        data = self.schedstat.read()
+        if data is None:
+            return False
+        self.delay_us = int(data.split()[1]) // 1000
+        return True
+
+    def read_status(self, room: Room) -> None:
+        """Read state and context switches, where they can be read."""
+        data = KeptFile(self.status_path, room).read()
+        if data is None:
+            return
+        at = data.find(b"\nState:\t")
+        self.blocked = data[at + 8 : at + 9] == b"D"
+        at = data.rfind(b"\nvoluntary_ctxt_switches:")
+        if at >= 0:
+            words = data[at:].split()
+            self.voluntary, self.involuntary = int(words[1]), int(words[3])
+
+
+class Process:
+    """One process of the tree and what it said last."""
+
+    __slots__ = (
+        "blkio",
+        "blocked",
+        "directory",
+        "faults",
+        "io",
+        "pid",
+        "read_bytes",
+        "rss",
+        "stat",
+        "system",
+        "tasks",
+        "threads",
+        "user",
+        "written",
+        "zombie",
+    )
+
+    def __init__(self, pid: int, root: str, room: Room) -> None:
+        self.pid = pid
+        self.directory = f"{root}/{pid}"
+        self.stat = KeptFile(f"{self.directory}/stat", room, 1024)
+        self.io = KeptFile(f"{self.directory}/io", room, 512)
+        self.tasks: dict[int, Task] = {}
+        self.user = self.system = self.faults = self.rss = self.threads = self.blkio = 0
+        self.read_bytes: int | None = None
+        self.written: int | None = None
+        self.blocked = self.zombie = False
+
+    def read(self) -> bool:
+        """Read what the process used, reaped children included; False when it is gone."""
+        data = self.stat.read()
+        if data is None:
+            return False
+        words = data[data.rfind(b")") + 2 :].split()
+        self.zombie = words[0] in (b"Z", b"X")
+        self.blocked = words[0] == b"D"
+        self.faults = int(words[9]) + int(words[10])
+        self.user = int(words[11]) + int(words[13])
+        self.system = int(words[12]) + int(words[14])
+        self.threads = int(words[17])
+        self.rss = int(words[21])
+        self.blkio = int(words[39])
+        self._read_io()
+        return True
+
+    def _read_io(self) -> None:
+        data = self.io.read()
+        at = data.find(b"\nread_bytes: ") if data else -1
+        if data is not None and at >= 0:
+            words = data[at:].split(None, 4)
+            self.read_bytes, self.written = int(words[1]), int(words[3])
+
+    def close(self) -> None:
+        """Give back every descriptor."""
+        self.stat.close()
+        self.io.close()
+        for task in self.tasks.values():
+            task.schedstat.close()
+
+
+class ProcessTree:
+    """The tree under ``me``, without ``me`` itself."""
+
+    def __init__(self, me: int, room: Room, root: str = "/proc") -> None:
+        self._me = me
+        self._root = root
+        self._room = room
+        self._lock = threading.Lock()
+        self._members: dict[int, Process] = {}
+        self._seen: set[int] = set()
+        self._scan_due = self._rescan_due = 0
+        self._turn = 0
+        self._gone_delay = self._gone_voluntary = self._gone_involuntary = 0
+        self._reaped_user_us = self._reaped_system_us = self._reaped_faults = 0
+        self._reaped_read = self._reaped_written = 0
+        self._rising: dict[str, Rising] = {}
+        self._blkio_told = _delay_accounting(root)
+        self.thinned = False
+
+    def add(self, pid: int) -> None:
+        """Count this process in from now on."""
+        with self._lock:
+            if pid not in self._members:
+                self._members[pid] = Process(pid, self._root, self._room)
+
+    def living(self) -> int:
+        """How many processes of the tree are alive, zombies not counted."""
+        with self._lock:
+            self._discover(monotonic_us(), everything=True)
+            return sum(p.read() and not p.zombie for p in self._members.values())
+
+    def reap(self, pid: int) -> tuple[int, resource.struct_rusage]:
+        """Wait for a child of ours that has ended: its status, and the kernel's own account.
+
+        Read for the last time just before, since afterwards its figures are gone.
+        """
+        with self._lock:
+            process = self._members.pop(pid, None) or Process(pid, self._root, self._room)
+            process.read()
+            self._read_task_delays(process)
+            _, status, usage = os.wait4(pid, 0)
+            self._reaped_user_us += round(usage.ru_utime * 1_000_000)
+            self._reaped_system_us += round(usage.ru_stime * 1_000_000)
+            self._reaped_faults += process.faults
+            self._reaped_read += process.read_bytes or 0
+            self._reaped_written += process.written or 0
+            self._forget(process)
+            return status, usage
+
+    def read(self) -> Values:
+        """Every counter and gauge of the tree."""
+        with self._lock:
+            now = monotonic_us()
+            if now >= self._scan_due:
+                self._discover(now, everything=now >= self._rescan_due)
+            for pid in [pid for pid, process in self._members.items() if not process.read()]:
+                self._forget(self._members.pop(pid))
+            self._read_details()
+            return self._sums()
+
+    def _discover(self, now: int, *, everything: bool) -> None:
+        if everything:
+            self._seen = set(self._members)
+            self._rescan_due = now + _RESCAN_US
+        try:
+            present = {int(name) for name in os.listdir(self._root) if name.isdecimal()}
+        except OSError:
+            return
+        parents = {pid: self.parent_of(pid) for pid in present - self._seen if pid != self._me}
+        self._seen &= present
+        self._seen |= parents.keys()
+        found = True
+        while found:
+            found = False
+            for pid, parent in list(parents.items()):
+                if parent == self._me or parent in self._members:
+                    del parents[pid]
+                    if pid not in self._members:
+                        self._members[pid] = Process(pid, self._root, self._room)
+                    found = True
+        self._scan_due = now + min((monotonic_us() - now) * _SCAN_SHARE, _RESCAN_US)
+
+    def parent_of(self, pid: int) -> int:
+        """The parent of any process; 0 where there is none to be found."""
+        data = KeptFile(f"{self._root}/{pid}/stat", Room(0), 512).read()
+        return int(data[data.rfind(b")") + 2 :].split(None, 2)[1]) if data else 0
+
+    def _read_task_delays(self, process: Process) -> None:
+        self._list_tasks(process)
+        for task in process.tasks.values():
+            task.read_delay()
+
+    def _list_tasks(self, process: Process) -> None:
+        if process.threads == 1:
+            present = {process.pid}
+        else:
+            try:
+                present = {int(name) for name in os.listdir(f"{process.directory}/task")}
+            except OSError:
+                return
+        for tid in process.tasks.keys() - present:
+            self._forget_task(process.tasks.pop(tid))
+        for tid in sorted(present - process.tasks.keys()):
+            process.tasks[tid] = Task(f"{process.directory}/task/{tid}", self._room)
+
+    def _read_details(self) -> None:
+        for process in self._members.values():
+            if process.threads != len(process.tasks):
+                self._list_tasks(process)
+        tasks = [(process, tid) for process in self._members.values() for tid in process.tasks]
+        self.thinned = self.thinned or len(tasks) > DETAIL
+        for index in _in_turn(len(tasks), self._turn * DETAIL, DETAIL):
+            process, tid = tasks[index]
+            if not process.tasks[tid].read_delay():
+                self._forget_task(process.tasks.pop(tid))
+        for index in _in_turn(len(tasks), self._turn * STATUS, STATUS):
+            process, tid = tasks[index]
+            if tid in process.tasks:
+                process.tasks[tid].read_status(Room(0))
+        self._turn += 1
+
+    def _forget(self, process: Process) -> None:
+        for task in process.tasks.values():
+            self._forget_task(task)
+        process.close()
+
+    def _forget_task(self, task: Task) -> None:
+        """A thread's delay and switches die with it in the kernel; here they stay in the sum."""
+        task.schedstat.close()
+        self._gone_delay += task.delay_us
+        self._gone_voluntary += task.voluntary
+        self._gone_involuntary += task.involuntary
+
+    def _sums(self) -> Values:
+        members = self._members.values()
+        tasks = [task for process in members for task in process.tasks.values()]
+        sums = {
+            "cpu_user_us": self._reaped_user_us + TICK_US * sum(p.user for p in members),
+            "cpu_system_us": self._reaped_system_us + TICK_US * sum(p.system for p in members),
+            "major_faults": self._reaped_faults + sum(p.faults for p in members),
+            "read_bytes": self._reaped_read + sum(p.read_bytes or 0 for p in members),
+            "write_bytes": self._reaped_written + sum(p.written or 0 for p in members),
+            "run_delay_us": self._gone_delay + sum(task.delay_us for task in tasks),
+            "ctx_voluntary": self._gone_voluntary + sum(task.voluntary for task in tasks),
+            "ctx_involuntary": self._gone_involuntary + sum(task.involuntary for task in tasks),
+            "blkio_delay_us": TICK_US * sum(p.blkio for p in members),
+        }
+        values: Values = {name: self._rising_sum(name, raw) for name, raw in sums.items()}
+        if not self._blkio_told:
+            values["blkio_delay_us"] = None
+        if any(p.read_bytes is None for p in members):
+            values["read_bytes"] = values["write_bytes"] = None
+        values["rss_bytes"] = PAGE * sum(p.rss for p in members)
+        values["processes"] = sum(not p.zombie for p in members)
+        values["threads"] = sum(p.threads for p in members if not p.zombie)
+        values["blocked"] = sum(
+            p.blocked or any(task.blocked for task in p.tasks.values()) for p in members
+        )
+        return values
+
+    def _rising_sum(self, name: str, raw: int) -> int:
+        return self._rising.setdefault(name, Rising()).take(raw)
+
+
+def _in_turn(total: int, start: int, most: int) -> list[int]:
+    if total <= most:
+        return list(range(total))
+    return [(start + step) % total for step in range(most)]
+
+
+def _delay_accounting(root: str) -> bool:
+    """Whether the kernel counts time blocked on block I/O at all (off by default since 5.14)."""
+    return (KeptFile(f"{root}/sys/kernel/task_delayacct", Room(0)).read() or b"1").strip() == b"1"
+
+
+class ThreadClock:
+    """The processor time and delay of one thread at a time, as one rising account.
+
+    ``follow`` may name another thread later: its figures are then added from that moment on.
+    """
+
+    def __init__(self, room: Room, root: str = "/proc") -> None:
+        self._root = root
+        self._room = room
+        self._file: KeptFile | None = None
+        self._who: tuple[int, int] | None = None
+        self._base = (0, 0)
+        self._last = (0, 0)
+
+    def follow(self, pid: int, tid: int) -> None:
+        """Follow this thread unless another one is followed and alive."""
+        if (pid, tid) == self._who or (self._file and self._file.read() is not None):
+            return
+        if self._file:
+            self._file.close()
+        self._file = KeptFile(f"{self._root}/{pid}/task/{tid}/schedstat", self._room, 128)
+        fresh = self._raw() or (0, 0)
+        if self._who is not None:
+            self._base = (self._last[0] - fresh[0], self._last[1] - fresh[1])
+        self._who = (pid, tid)
+
+    def _raw(self) -> tuple[int, int] | None:
+        data = self._file.read() if self._file else None
+        words = data.split() if data else ()
+        return (int(words[0]) // 1000, int(words[1]) // 1000) if len(words) > 1 else None
+
+    def read(self) -> Values:
+        """``emitter_cpu_us`` and ``emitter_run_delay_us``; None while no thread is known."""
+        raw = self._raw()
+        if raw is None:
+            return {"emitter_cpu_us": None, "emitter_run_delay_us": None}
+        self._last = (raw[0] + self._base[0], raw[1] + self._base[1])
+        return {"emitter_cpu_us": self._last[0], "emitter_run_delay_us": self._last[1]}

@@ -1,0 +1,133 @@
+"""What ``ouvrage run`` understands, and every way of asking that it refuses.
+
+All of it is checked before anything is written or started.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from ouvrage.base.errors import OuvrageError
+
+if TYPE_CHECKING:
+    from ouvrage.base.price import Price
+
+_USAGE = "ouvrage run [OPTIONS] -- COMMAND [ARGUMENT ...]"
+_ABOUT = """\
+Run any command and keep the account of it: how long each finished unit took, where the time went
+and, with a price, what it cost. The command does not notice: same output, input, exit code,
+signals, terminal, directory and environment (OUVRAGE_SOCKET is added)."""
+_AFTER = """\
+examples:
+  ouvrage run --price 0.30/h -- python -u train.py
+  ouvrage run --unit step --unit-regex 'step (\\d+) ' --report out.json -- ./train
+
+Units are found in lines such as "Epoch 3/10", with --unit-regex, or reported by the program:
+import ouvrage; ouvrage.unit("epoch"). A command that shows none is itself one unit."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise OuvrageError("run/usage", message, hint=f"usage: {_USAGE}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of everything before ``--``; also what the documentation shows."""
+    made = _Parser(
+        prog="ouvrage run",
+        usage=_USAGE,
+        description=_ABOUT,
+        epilog=_AFTER,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--price", metavar="0.30/h", help="what the machine costs, per s, min, h or day")
+    made.add_argument("--currency", metavar="EUR", help="currency of the price (EUR)")
+    made.add_argument("--label", help="a name for this run, to find it by")
+    made.add_argument("--unit", metavar="NAME", help="what one finished unit is called")
+    made.add_argument(
+        "--unit-regex",
+        metavar="RE",
+        help="a unit is finished where a line matches; its group, if any, is the unit's number",
+    )
+    made.add_argument("--report", metavar="FILE.json", help="write the report here as well")
+    made.add_argument("--quiet", action="store_true", help="print no summary at the end")
+    made.add_argument("--plain", action="store_true", help="words instead of marks in the summary")
+    return made
+
+
+class Options:
+    """One checked request."""
+
+    def __init__(self, command: list[str], given: argparse.Namespace, price: Price | None) -> None:
+        self.command = command
+        self.price = price
+        self.label: str | None = given.label
+        self.unit: str | None = given.unit
+        self.unit_regex: str | None = given.unit_regex
+        self.report: str | None = given.report
+        self.quiet: bool = given.quiet
+        self.plain: bool = given.plain
+
+
+def read_options(arguments: Sequence[str]) -> Options:
+    """Read and check a command line. Raises ``OuvrageError``; ``--help`` ends the program."""
+    arguments = list(arguments)
+    if "--" in arguments:
+        at = arguments.index("--")
+        before, command = arguments[:at], arguments[at + 1 :]
+        given = parser().parse_args(_joined(before))
+    elif "--help" in arguments or "-h" in arguments:
+        parser().parse_args(["--help"])
+        raise AssertionError("--help ends the program")
+    else:
+        raise OuvrageError(
+            "run/no-separator",
+            "-- is missing: what stands after it is the command",
+            hint=f"usage: {_USAGE}",
+        )
+    if not command:
+        raise OuvrageError("run/no-command", "nothing stands after --", hint=f"usage: {_USAGE}")
+    _check_texts(given)
+    return Options(command, given, _price(given))
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """``--price -3/h`` as ``--price=-3/h``: a negative price is refused as one, by name."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined[-1:] == ["--price"] and argument.startswith("-") and argument[1:2].isdigit():
+            joined[-1] = f"--price={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def _price(given: argparse.Namespace) -> Price | None:
+    if given.price is None:
+        if given.currency is not None:
+            raise OuvrageError(
+                "run/currency-alone", "--currency says nothing without --price",
+                hint="--price 0.30/h --currency EUR",
+            )
+        return None
+    from ouvrage.base.price import parse_price
+
+    return parse_price(given.price, given.currency)
+
+
+def _check_texts(given: argparse.Namespace) -> None:
+    for name in ("label", "unit"):
+        text = getattr(given, name)
+        if text is not None and (not text.strip() or len(text) > 200 or not text.isprintable()):
+            raise OuvrageError(
+                f"run/{name}", f"--{name} {text!r} is not a name", hint="some printable characters"
+            )
+    if given.report is not None and not given.report:
+        raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
+    if given.unit_regex is not None:
+        from ouvrage.metering.recognise import compile_unit_regex
+
+        compile_unit_regex(given.unit_regex)

@@ -1,0 +1,120 @@
+"""What the meter has seen and not yet written: samples, marks, spans, notes.
+
+Gathers into few long lines, since a line for each sample would triple the bytes. Several threads
+add; one flushes. Bounded: units that come faster than ``MOST_MARKS`` between two flushes are
+counted together and not timed.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ouvrage.meter.spool_file import SpoolFile
+
+COUNTERS = (
+    "cpu_user_us cpu_system_us run_delay_us emitter_cpu_us emitter_run_delay_us blkio_delay_us"
+    " throttled_us read_bytes write_bytes ctx_voluntary ctx_involuntary major_faults host_busy_us"
+    " host_idle_us host_iowait_us host_steal_us psi_cpu_us psi_io_us psi_memory_us disk_read_bytes"
+    " disk_write_bytes net_rx_bytes net_tx_bytes"
+)
+GAUGES = "rss_bytes processes threads blocked memory_available_bytes cgroup_memory_bytes"
+COLUMNS = tuple(f"{COUNTERS} {GAUGES}".split())
+MOST_MARKS = 20_000
+
+Values = dict[str, "int | None"]
+
+
+class Record:
+    """Gathers for one spool."""
+
+    def __init__(self, spool: SpoolFile) -> None:
+        self._spool = spool
+        self._lock = threading.Lock()
+        self._latest = -1
+        self._times: list[int] = []
+        self._samples: list[Values] = []
+        self._marks: dict[tuple[str, str, int | None], list[tuple[str, int, int | None]]] = {}
+        self._overflow: dict[tuple[str, str, int | None], int] = {}
+        self._many = 0
+        self._lines: list[dict[str, Any]] = []
+        self._noted: set[str] = set()
+
+    def sample(self, t: int, values: Values) -> None:
+        """The counters and gauges at ``t``; times only rise."""
+        with self._lock:
+            if t > self._latest:
+                self._latest = t
+                self._times.append(t)
+                self._samples.append(values)
+
+    def mark(self, name: str, via: str, pid: int | None, mark: str, n: int, t: int | None) -> None:
+        """One boundary of a unit."""
+        key = (name, via, pid)
+        with self._lock:
+            if self._many < MOST_MARKS:
+                self._many += 1
+                self._marks.setdefault(key, []).append((mark, n, t))
+            elif mark != "head":
+                self._overflow[key] = self._overflow.get(key, 0) + (n if mark == "count" else 1)
+
+    def spans(self, line: dict[str, Any]) -> None:
+        """What a thread of the command said about its time."""
+        with self._lock:
+            self._lines.append({"k": "spans", **line})
+
+    def note(self, t: int, code: str, text: str) -> None:
+        """Something the meter met; each code once a run."""
+        with self._lock:
+            if code not in self._noted:
+                self._noted.add(code)
+                self._lines.append({"k": "note", "t": t, "code": code, "text": text})
+
+    def flush(self, *, sync: bool = False) -> None:
+        """Hand everything gathered to the spool and the spool to the disk."""
+        with self._lock:
+            for line in self._gathered():
+                self._spool.write(line)
+        self._spool.flush(sync=sync)
+
+    def end(self, line: dict[str, Any]) -> None:
+        """The last line of the run."""
+        self.flush()
+        self._spool.write({"k": "end", **line})
+        self._spool.flush(sync=True)
+
+    def _gathered(self) -> list[dict[str, Any]]:
+        lines = [*self._sample_line(), *self._mark_lines(), *self._lines]
+        self._lines = []
+        return lines
+
+    def _sample_line(self) -> list[dict[str, Any]]:
+        times, samples = self._times, self._samples
+        if not times:
+            return []
+        columns = {name: [values.get(name) for values in samples] for name in COLUMNS}
+        told = {
+            name: column
+            for name, column in columns.items()
+            if any(value is not None for value in column)
+        }
+        self._times, self._samples = [], []
+        return [{"k": "samples", "t": times, "c": told}]
+
+    def _mark_lines(self) -> list[dict[str, Any]]:
+        for key, count in self._overflow.items():
+            self._marks.setdefault(key, []).append(("count", count, None))
+        lines = [
+            {
+                "k": "marks",
+                "name": name,
+                "via": via,
+                "pid": pid,
+                "mark": [mark for mark, _, _ in marks],
+                "n": [n for _, n, _ in marks],
+                "t": [t for _, _, t in marks],
+            }
+            for (name, via, pid), marks in self._marks.items()
+        ]
+        self._marks, self._overflow, self._many = {}, {}, 0
+        return lines

@@ -1,0 +1,143 @@
+"""Once a second: read the run and its host, take what the program reported, flush the spool.
+
+A thread of its own. A sample that comes late is recorded at the moment it really came, so a gap is
+a gap. The first one is taken at once, the last one by the supervisor when the command has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ouvrage.adapters.cgroup import Cgroup
+from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.kept_file import Room
+from ouvrage.adapters.process_tree import DETAIL, ProcessTree, ThreadClock
+from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
+from ouvrage.meter.inbox import Inbox
+from ouvrage.meter.record import Record
+from ouvrage.meter.supervisor import Supervisor
+
+PERIOD_US = 1_000_000
+FLUSH_US = 5_000_000
+KEPT_OPEN = 400
+PRELOAD_US = 2_000_000
+_NEVER = 1 << 62
+
+
+class Instruments:
+    """Everything that is read: the process tree, its reporting thread, the cgroup, the host."""
+
+    def __init__(self) -> None:
+        room = Room(_descriptors_to_keep())
+        self.cgroup = Cgroup(room)
+        self.host = HostCounters(room)
+        self.tree = ProcessTree(os.getpid(), room)
+        self.emitter = ThreadClock(room)
+
+    def read(self) -> dict[str, int | None]:
+        """One sample."""
+        values = self.tree.read()
+        values.update(self.host.read())
+        values.update(self.emitter.read())
+        values["throttled_us"] = self.cgroup.throttled_us()
+        values["cgroup_memory_bytes"] = self.cgroup.memory_bytes()
+        return values
+
+    def describe_host(self) -> dict[str, Any]:
+        """The fields of ``model.runs.Host``."""
+        return {
+            "cpu_model": cpu_model(),
+            "cpus_online": os.cpu_count(),
+            "cpus_allowed": len(os.sched_getaffinity(0)),
+            "cpu_quota_ppm": self.cgroup.cpu_quota_ppm,
+            "memory_bytes": memory_bytes(),
+            "memory_limit_bytes": self.cgroup.memory_limit_bytes,
+            "kernel": os.uname().release,
+        }
+
+
+def _descriptors_to_keep() -> int:
+    limit = os.sysconf("SC_OPEN_MAX")
+    return max(0, min(KEPT_OPEN, limit // 2 - 32))
+
+
+class Sampler(threading.Thread):
+    """Samples until the supervisor's ``stop`` becomes readable.
+
+    ``preload`` is called once, when the command has been running for two seconds: what will be
+    needed at its end is imported while a core may be idle.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        inbox: Inbox,
+        instruments: Instruments,
+        origin_us: int,
+        supervisor: Supervisor,
+        preload: Callable[[], None],
+    ) -> None:
+        super().__init__(name="sampler", daemon=True)
+        self._record = record
+        self._inbox = inbox
+        self._instruments = instruments
+        self._origin = origin_us
+        self._supervisor = supervisor
+        self._preload = preload
+
+    def run(self) -> None:
+        """The loop. What breaks here is noted and ends the sampling, never the command."""
+        try:
+            self._loop()
+        except Exception as error:  # noqa: BLE001 -- the command must not feel a fault of the meter's
+            text = f"sampling ended: {type(error).__name__}: {error}"
+            self._record.note(self._moment(), "meter/sampler", text)
+
+    def _now(self) -> int:
+        return monotonic_us() - self._origin
+
+    def _moment(self) -> int:
+        return self._supervisor.moment() - self._origin
+
+    def _loop(self) -> None:
+        poller = select.poll()
+        poller.register(self._supervisor.stop, select.POLLIN)
+        if self._inbox.fileno() >= 0:
+            poller.register(self._inbox.fileno(), select.POLLIN)
+        due = flush_due = 0
+        preload_due = PRELOAD_US
+        while True:
+            now = self._now()
+            if now >= due:
+                self.sample()
+                due = (now // PERIOD_US + 1) * PERIOD_US
+            if now >= flush_due:
+                self._record.flush(sync=flush_due == 0)
+                flush_due = now + FLUSH_US
+            if now >= preload_due:
+                self._preload()
+                preload_due = _NEVER
+            wait_ms = max(0, due - self._now() + 999) // 1000
+            ready = [fd for fd, _ in poller.poll(wait_ms)]
+            if self._inbox.fileno() in ready:
+                self.receive()
+            if self._supervisor.stop in ready:
+                return
+
+    def receive(self) -> None:
+        """Take what the program reported."""
+        self._inbox.receive(self._record, self._origin, self._supervisor.moment())
+        if self._inbox.emitter:
+            self._instruments.emitter.follow(*self._inbox.emitter)
+
+    def sample(self) -> None:
+        """Take one sample now."""
+        t = self._moment()
+        self._record.sample(t, self._instruments.read())
+        if self._instruments.tree.thinned:
+            text = f"more than {DETAIL} threads: delay and switches are read in turn"
+            self._record.note(t, "meter/thinned", text)

@@ -1,0 +1,127 @@
+"""One run as the facts in force tell it, decoded and in order.
+
+Decides which facts belong to a run (its subject, from the source that stated its start) and
+nothing about what they mean. Without a start that can be read it is not a run yet: a law says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ouvrage.base.grades import Grade, weakest
+from ouvrage.base.ids import code_of
+from ouvrage.base.price import PER_US, Price
+from ouvrage.ledger.facts import Recorded
+from ouvrage.ledger.kinds import Unread, read
+from ouvrage.ledger.view import in_force
+from ouvrage.model.runs import RunEnded, RunMarks, RunSamples, RunSpans, RunStarted, RunWindow
+
+_AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_LONGEST_AMOUNT = 40
+RUN_KINDS = tuple(
+    kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunView:
+    """Everything known about one run. ``keys`` holds the keys of its facts, by kind;
+    ``grade`` is the weakest of theirs, so that a simulated run says so everywhere.
+
+    Compared by identity, so that what is reckoned from a view can be kept beside it.
+
+    ``ended`` and ``samples`` are None when the ledger has no such fact (yet).
+    """
+
+    run: str
+    source: str
+    started: RunStarted
+    windows: tuple[RunWindow, ...]
+    marks: tuple[RunMarks, ...]
+    spans: tuple[RunSpans, ...]
+    ended: RunEnded | None
+    samples: RunSamples | None
+    keys: Mapping[str, tuple[str, ...]]
+    grade: Grade = Grade.MEASURED
+    unread: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The short code shown for the run."""
+        return code_of(self.run)
+
+    @property
+    def wall_us(self) -> int:
+        """First to last moment known."""
+        if self.ended is not None:
+            return self.ended.wall_us
+        return max((window.to_us for window in self.windows), default=0)
+
+    @property
+    def outcome(self) -> str:
+        """How it ended; ``lost`` when nothing says."""
+        return self.ended.outcome if self.ended else "lost"
+
+    def facts(self, *kinds: str) -> tuple[str, ...]:
+        """Keys of this run's facts of these kinds."""
+        return tuple(key for kind in kinds for key in self.keys.get(kind, ()))
+
+
+def price_fault(price: Price | None) -> str | None:
+    """Why a stated price cannot be computed with; None when it can."""
+    if price is None:
+        return None
+    if not _AMOUNT.fullmatch(price.amount) or len(price.amount) > _LONGEST_AMOUNT:
+        return f"the amount {price.amount[:_LONGEST_AMOUNT]!r} is no plain decimal number"
+    if price.per not in PER_US:
+        return f"a price per {price.per!r}"
+    return None
+
+
+def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
+    """The runs that these records tell of, by run id, in order of their start."""
+    by_run: dict[str, list[Recorded]] = {}
+    for entry in in_force(records):
+        if entry.fact.kind in RUN_KINDS:
+            by_run.setdefault(entry.fact.subject, []).append(entry)
+    views = [view for run, entries in by_run.items() if (view := _view(run, entries)) is not None]
+    views.sort(key=lambda view: (view.started.started_us, view.run))
+    return {view.run: view for view in views}
+
+
+def _view(run: str, entries: list[Recorded]) -> RunView | None:
+    source = next((e.fact.source for e in entries if e.fact.kind == RunStarted.KIND), None)
+    held: dict[str, list[tuple[Any, str]]] = {kind: [] for kind in RUN_KINDS}
+    unread: list[str] = []
+    for entry in entries:
+        if entry.fact.source != source:
+            continue
+        value = read(entry.fact)
+        fault = price_fault(value.price) if isinstance(value, RunStarted) else None
+        if isinstance(value, Unread):
+            unread.append(f"{entry.fact.key}: {value.reason}")
+        elif fault:
+            unread.append(f"{entry.fact.key}: {fault}")
+        else:
+            held[entry.fact.kind].append((value, entry.fact.key))
+    if source is None or not held[RunStarted.KIND]:
+        return None
+    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+        held[kind].sort(key=lambda pair: pair[0].index)
+    ended, samples = held[RunEnded.KIND], held[RunSamples.KIND]
+    return RunView(
+        run=run,
+        source=source,
+        started=held[RunStarted.KIND][0][0],
+        windows=tuple(value for value, _ in held[RunWindow.KIND]),
+        marks=tuple(value for value, _ in held[RunMarks.KIND]),
+        spans=tuple(value for value, _ in held[RunSpans.KIND]),
+        ended=ended[0][0] if ended else None,
+        samples=samples[0][0] if samples else None,
+        keys={kind: tuple(key for _, key in pairs) for kind, pairs in held.items()},
+        grade=weakest(e.fact.grade for e in entries if e.fact.source == source),
+        unread=tuple(unread),
+    )

@@ -1,0 +1,429 @@
+"""The spool: what a meter wrote, line by line, and the facts that follow from it.
+
+Decides how a spool is read: lenient about a torn last line only, since a meter may be killed while
+it writes; anything else broken is refused with its line. It opens no file and takes no lock. The
+same spool gives the same facts however often it is asked, so bringing it in twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, cast
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.base.grades import Grade
+from ouvrage.base.price import Price
+from ouvrage.base.time import SECOND
+from ouvrage.ledger.facts import Fact
+from ouvrage.ledger.kinds import fact_of
+from ouvrage.metering.run_view import price_fault
+from ouvrage.metering.windows import Columns, windows_of
+from ouvrage.model.runs import (
+    Host,
+    RunEnded,
+    RunMarks,
+    RunSamples,
+    RunSpans,
+    RunStarted,
+    SpanSum,
+)
+
+VERSION = 1
+WINDOW_US = 10 * SECOND
+MARKS = ("end", "head", "count")
+VIAS = ("code", "regex", "line")
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolEnd:
+    """The last line of a spool that was closed: how the command ended."""
+
+    t: int
+    exit_code: int | None
+    signal: int | None
+    interrupted: bool
+    cpu_user_us: int | None
+    cpu_system_us: int | None
+    outlived: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spool:
+    """Everything one spool says. ``end`` is None while the meter lives, and when it was killed.
+
+    ``last_us`` is the last moment that anything in the spool speaks of; ``notes`` are
+    ``code: words`` of what the meter met and of what could not be read.
+    """
+
+    source: str
+    started: RunStarted
+    columns: Columns
+    marks: tuple[RunMarks, ...]
+    spans: tuple[RunSpans, ...]
+    notes: tuple[str, ...]
+    end: SpoolEnd | None
+    last_us: int
+
+    @property
+    def run(self) -> str:
+        """The id of the run it tells of."""
+        return self.started.run
+
+    @property
+    def outcome(self) -> str:
+        """``completed``, ``failed``, ``interrupted`` or ``lost``."""
+        if self.end is None:
+            return "lost"
+        if self.end.interrupted:
+            return "interrupted"
+        return "completed" if self.end.exit_code == 0 else "failed"
+
+    @property
+    def wall_us(self) -> int:
+        """First to last moment; of a lost run, up to what reached the spool."""
+        return self.last_us if self.end is None else self.end.t
+
+
+def read_spool(lines: Iterable[str]) -> Spool:
+    """Read a spool. Raises ``OuvrageError`` ``spool/...`` that names the first bad line."""
+    reader = _Reader()
+    numbered = _numbered(lines)
+    for number, line, is_last in numbered:
+        if is_last and not line.endswith("\n"):
+            reader.torn(line)
+            break
+        try:
+            reader.take(_object(line))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if is_last and reader.header is not None:
+                reader.torn(line)
+                break
+            raise _broken(number, error) from error
+    return reader.spool()
+
+
+def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
+    held: str | None = None
+    number = 0
+    for line in lines:
+        if held is not None:
+            yield number, held, False
+        held, number = line, number + 1
+    if held is not None:
+        yield number, held, True
+
+
+def _object(line: str) -> Json:
+    value = json.loads(line, parse_float=_no_float, parse_constant=_no_float)
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return cast("dict[str, Any]", value)
+
+
+def _no_float(text: str) -> Any:
+    raise ValueError(f"{text} is no integer")
+
+
+def _broken(number: int, error: Exception) -> OuvrageError:
+    words = f"no field {error}" if isinstance(error, KeyError) else str(error)
+    return OuvrageError(
+        "spool/line",
+        f"line {number} of the spool cannot be read: {words}",
+        hint="only the last line may be torn; the file was changed or its disk is failing",
+    )
+
+
+class _Reader:
+    """Takes the lines of one spool in order."""
+
+    def __init__(self) -> None:
+        self.header: tuple[str, RunStarted] | None = None
+        self.times: list[int] = []
+        self.values: dict[str, list[int | None]] = {}
+        self.marks: list[RunMarks] = []
+        self.spans: list[RunSpans] = []
+        self.notes: list[str] = []
+        self.end: SpoolEnd | None = None
+        self.last_us = 0
+        self.foreign = 0
+
+    def take(self, line: Json) -> None:
+        kind = line["k"]
+        if self.header is None:
+            self.header = _header(line)
+            return
+        takers: dict[str, Callable[[Json], None]] = {
+            "samples": self._samples,
+            "marks": self._marks,
+            "spans": self._spans,
+            "note": self._note,
+            "end": self._end,
+        }
+        if kind in takers:
+            takers[kind](line)
+        elif kind == "run":
+            raise ValueError("a second header")
+        else:
+            self.foreign += 1
+
+    def torn(self, line: str) -> None:
+        self.notes.append(f"spool/torn: the last line broke off after {len(line)} characters")
+
+    def spool(self) -> Spool:
+        if self.header is None:
+            raise OuvrageError("spool/empty", "the spool holds no complete line")
+        if self.foreign:
+            words = f"{self.foreign} lines of a kind not known here were left unread"
+            self.notes.append(f"spool/unread: {words}")
+        source, started = self.header
+        return Spool(
+            source=source,
+            started=started,
+            columns=Columns(times=tuple(self.times), values=self.values),
+            marks=tuple(self.marks),
+            spans=tuple(self.spans),
+            notes=tuple(self.notes),
+            end=self.end,
+            last_us=self.last_us,
+        )
+
+    @property
+    def _run(self) -> str:
+        return self.header[1].run if self.header else ""
+
+    def _see(self, moments: Iterable[int | None]) -> None:
+        self.last_us = max(self.last_us, *(t for t in moments if t is not None), 0)
+
+    def _samples(self, line: Json) -> None:
+        times = [_whole(t) for t in line["t"]]
+        before = [*self.times[-1:], *times]
+        if any(later < earlier for earlier, later in pairwise(before)):
+            raise ValueError("samples run backwards in time")
+        columns = {str(name): _column(values, times) for name, values in line["c"].items()}
+        for name in columns.keys() - self.values.keys():
+            self.values[name] = [None] * len(self.times)
+        for name, held in self.values.items():
+            held.extend(columns.get(name) or [None] * len(times))
+        self.times.extend(times)
+        self._see(times)
+
+    def _marks(self, line: Json) -> None:
+        mark, n, at = line["mark"], line["n"], line["t"]
+        if not len(mark) == len(n) == len(at):
+            raise ValueError("columns of marks differ in length")
+        if line["via"] not in VIAS or any(word not in MARKS for word in mark):
+            raise ValueError("a mark of an unknown sort")
+        self.marks.append(
+            RunMarks(
+                run=self._run,
+                index=len(self.marks),
+                name=_text(line["name"]),
+                via=line["via"],
+                pid=_whole_or_none(line.get("pid")),
+                mark=tuple(mark),
+                n=tuple(_whole(value) for value in n),
+                at_us=tuple(_whole_or_none(value) for value in at),
+            )
+        )
+        self._see(self.marks[-1].at_us)
+
+    def _spans(self, line: Json) -> None:
+        sums = tuple(
+            SpanSum(
+                name=_text(span["name"]),
+                count=_whole(span["count"]),
+                total_us=_whole(span["total_us"]),
+            )
+            for span in line["spans"]
+        )
+        start, end = _whole(line["from"]), _whole(line["to"])
+        if end < start:
+            raise ValueError("spans that end before they begin")
+        self.spans.append(
+            RunSpans(
+                run=self._run,
+                index=len(self.spans),
+                pid=_whole(line["pid"]),
+                tid=_whole(line["tid"]),
+                from_us=start,
+                to_us=end,
+                cpu_us=_whole_or_none(line.get("cpu_us")),
+                spans=sums,
+            )
+        )
+        self._see([end])
+
+    def _note(self, line: Json) -> None:
+        self.notes.append(f"{_text(line['code'])}: {_text(line['text'])}")
+        self._see([_whole(line["t"])])
+
+    def _end(self, line: Json) -> None:
+        if self.end is not None:
+            raise ValueError("a second end")
+        self.end = SpoolEnd(
+            t=_whole(line["t"]),
+            exit_code=_whole_or_none(line.get("exit_code")),
+            signal=_whole_or_none(line.get("signal")),
+            interrupted=bool(line.get("interrupted")),
+            cpu_user_us=_whole_or_none(line.get("cpu_user_us")),
+            cpu_system_us=_whole_or_none(line.get("cpu_system_us")),
+            outlived=_whole_or_none(line.get("outlived")),
+        )
+
+
+def _header(line: Json) -> tuple[str, RunStarted]:
+    if line["k"] != "run":
+        raise ValueError("the first line is no header")
+    if line["v"] != VERSION:
+        raise ValueError(f"spool version {line['v']}; this program reads version {VERSION}")
+    run, source = line["run"], line["source"]
+    int(run, 16)
+    if len(run) != 32 or not source or not isinstance(source, str):
+        raise ValueError("no proper run and source ids")
+    started = RunStarted(
+        run=run,
+        label=None if line.get("label") is None else _text(line["label"]),
+        command=tuple(_text(word) for word in line["command"]),
+        cwd=_text(line["cwd"]),
+        started_us=_whole(line["started_us"]),
+        price=_price(line.get("price")),
+        unit=None if line.get("unit") is None else _text(line["unit"]),
+        period_us=_whole(line["period_us"]),
+        host=_host(line["host"]),
+        meter=_text(line["meter"]),
+    )
+    if started.period_us <= 0:
+        raise ValueError("a sampling period that is not positive")
+    return source, started
+
+
+def _price(stated: Json | None) -> Price | None:
+    if stated is None:
+        return None
+    texts = {name: _text(stated[name]) for name in ("amount", "currency", "per")}
+    price = Price(**texts)
+    fault = price_fault(price)
+    if fault:
+        raise ValueError(fault)
+    return price
+
+
+def _host(stated: Json) -> Host:
+    model, kernel = stated.get("cpu_model"), stated.get("kernel")
+    return Host(
+        cpu_model=None if model is None else _text(model),
+        cpus_online=_whole_or_none(stated.get("cpus_online")),
+        cpus_allowed=_whole(stated["cpus_allowed"]),
+        cpu_quota_ppm=_whole_or_none(stated.get("cpu_quota_ppm")),
+        memory_bytes=_whole_or_none(stated.get("memory_bytes")),
+        memory_limit_bytes=_whole_or_none(stated.get("memory_limit_bytes")),
+        kernel=None if kernel is None else _text(kernel),
+    )
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} where a whole number was expected")
+    return value
+
+
+def _whole_or_none(value: Any) -> int | None:
+    return None if value is None else _whole(value)
+
+
+def _column(values: Sequence[Any], times: Sequence[int]) -> list[int | None]:
+    if len(values) != len(times):
+        raise ValueError("a column of samples with another length than its times")
+    return [_whole_or_none(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    """Text that every database can hold: no lone surrogates and no NUL."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} where text was expected")
+    return value.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
+    """The facts of a run: start, windows, marks, spans, sealed samples and end, in that order."""
+    make = _Maker(spool)
+    windows = windows_of(
+        spool.run, spool.columns, wall_us=spool.wall_us, period_us=spool.started.period_us,
+        window_us=WINDOW_US,
+    )  # fmt: skip
+    wall = spool.wall_us
+    facts = [make.fact(spool.started, "start", 0, 0)]
+    facts += [make.fact(w, f"window/{w.index}", w.from_us, w.to_us) for w in windows]
+    for marks in spool.marks:
+        known = [t for t in marks.at_us if t is not None] or [0, wall]
+        facts.append(make.fact(marks, f"marks/{marks.index}", min(known), max(known)))
+    for spans in merged_spans(spool.spans):
+        facts.append(make.fact(spans, f"spans/{spans.index}", spans.from_us, spans.to_us))
+    facts.append(make.fact(sealed, "samples", 0, wall))
+    facts.append(make.fact(_ended(spool), "end", wall, wall))
+    return facts
+
+
+def merged_spans(spans: Iterable[RunSpans]) -> list[RunSpans]:
+    """One report per thread and window, since a program may report twice a second for days."""
+    groups: dict[tuple[int, int, int], list[RunSpans]] = {}
+    for report in spans:
+        key = (report.pid, report.tid, report.to_us // WINDOW_US)
+        groups.setdefault(key, []).append(report)
+    return [_merged(index, group) for index, group in enumerate(groups.values())]
+
+
+def _merged(index: int, group: Sequence[RunSpans]) -> RunSpans:
+    sums: dict[str, tuple[int, int]] = {}
+    for report in group:
+        for span in report.spans:
+            count, total = sums.get(span.name, (0, 0))
+            sums[span.name] = (count + span.count, total + span.total_us)
+    cpu = [report.cpu_us for report in group if report.cpu_us is not None]
+    return replace(
+        group[0],
+        index=index,
+        from_us=min(report.from_us for report in group),
+        to_us=max(report.to_us for report in group),
+        cpu_us=sum(cpu) if len(cpu) == len(group) else None,
+        spans=tuple(
+            SpanSum(name=name, count=count, total_us=total) for name, (count, total) in sums.items()
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    spool: Spool
+
+    def fact(self, value: Any, name: str, start: int, end: int) -> Fact:
+        began = self.spool.started.started_us
+        return fact_of(
+            value,
+            source=self.spool.source,
+            id=f"{self.spool.run}/{name}",
+            subject=self.spool.run,
+            valid_from=began + start,
+            valid_to=began + end,
+            grade=Grade.MEASURED,
+        )
+
+
+def _ended(spool: Spool) -> RunEnded:
+    end = spool.end
+    return RunEnded(
+        run=spool.run,
+        outcome=spool.outcome,
+        exit_code=end.exit_code if end else None,
+        signal=end.signal if end else None,
+        wall_us=spool.wall_us,
+        cpu_user_us=end.cpu_user_us if end else None,
+        cpu_system_us=end.cpu_system_us if end else None,
+        outlived=end.outlived if end else None,
+        notes=spool.notes,
+    )

@@ -1,0 +1,16 @@
+"""How Alembic runs the steps: on the connection and in the transaction that it is handed."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from ouvrage.store.schema import VERSION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+)
+# A no-op here: the caller's transaction is open, and commits or rolls back all steps as one.
+with context.begin_transaction():
+    context.run_migrations()
