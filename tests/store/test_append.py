@@ -278,10 +278,8 @@ def test_processes_open_a_new_store_and_append_at_once(
     database: str, addresses: Callable[[], str], request: pytest.FixtureRequest
 ) -> None:
     """Nobody has made the tables yet, so the processes also race to make them."""
-    if database == "sqlite":
-        address = addresses()
-    else:
-        address = request.getfixturevalue("cluster").database()
+    unmade = addresses if database == "sqlite" else request.getfixturevalue("cluster").database
+    address = unmade()
     spawn = multiprocessing.get_context("forkserver")
     spawn.set_forkserver_preload(["ouvrage.store.store"])
     workers = [spawn.Process(target=_appender, args=(address, n)) for n in range(4)]

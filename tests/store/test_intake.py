@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gzip
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -155,8 +156,8 @@ def test_stopped_at_any_step_it_is_done_again(
     def stop(*_: object, **__: object) -> None:
         raise Stop
 
-    def then_stop(real):  # type: ignore[no-untyped-def]
-        def done(*args, **kwargs):  # type: ignore[no-untyped-def]
+    def then_stop(real: Callable[..., object]) -> Callable[..., object]:
+        def done(*args: object, **kwargs: object) -> None:
             real(*args, **kwargs)
             raise Stop
 

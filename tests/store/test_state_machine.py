@@ -31,6 +31,7 @@ from ouvrage.ledger.view import in_force
 from ouvrage.store.store import Store, open_store
 from tests.support.facts import OTHER, SOURCE, fact, withdrawal
 
+
 def text_of(records: list[Recorded]) -> str:
     """What holds, as bytes: conflicts aside, since only the contested store has any."""
     lines = [fact_line(e.fact) for e in in_force(records) if e.fact.kind != "ledger.conflict"]
