@@ -89,12 +89,9 @@ def kill_many(address: str, kills: int) -> None:
     assert following > kills
 
 
-def test_kills(addresses: Callable[[], str]) -> None:
-    kill_many(addresses(), KILLS)
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(not os.environ.get("OUVRAGE_SOAK"), reason="OUVRAGE_SOAK=1 runs 500 kills")
-def test_many_kills(addresses: Callable[[], str]) -> None:
-    for _ in range(5):  # the whole store is read after each kill, so it must not grow for ever
-        kill_many(addresses(), 100)
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(1), pytest.param(25, marks=pytest.mark.soak)], ids=["20", "500"]
+)
+def test_kills(addresses: Callable[[], str], rounds: int) -> None:
+    for _ in range(rounds):  # the whole store is read after each kill, so it must not grow for ever
+        kill_many(addresses(), KILLS)

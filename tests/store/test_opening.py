@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -16,6 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.store import engine
 from ouvrage.store.schema import REVISION, VERSION_TABLE, metadata
 from ouvrage.store.store import Store, open_store
 from tests.support.facts import OTHER, fact
@@ -60,8 +62,6 @@ def test_another_programs_database_is_refused(
         theirs.close()
     else:
         where = request.getfixturevalue("cluster").database()
-        import psycopg
-
         with psycopg.connect(where) as connection:
             connection.execute("CREATE TABLE albums (id int)")
     error = refusal(where)
@@ -142,8 +142,6 @@ def test_a_grade_from_a_newer_version_is_told(store: Store) -> None:
 
 
 def test_a_writer_that_must_wait_too_long_is_told(tmp_path: Path) -> None:
-    from ouvrage.store import engine
-
     where = tmp_path / "x.db"
     open_store(where).close()
     blocker = sqlite3.connect(where, isolation_level=None)

@@ -9,7 +9,6 @@ an earlier moment must read the same, byte for byte, at the end.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -29,10 +28,8 @@ from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.ledger.law_book import LAWS
 from ouvrage.ledger.lines import fact_line
 from ouvrage.ledger.view import in_force
-from ouvrage.store.store import Store
+from ouvrage.store.store import Store, open_store
 from tests.support.facts import OTHER, SOURCE, fact, withdrawal
-
-EXAMPLES = 300 if os.environ.get("OUVRAGE_SOAK") else 15
 
 
 def text_of(records: list[Recorded]) -> str:
@@ -154,10 +151,12 @@ class Books(RuleBasedStateMachine):
             assert (text_of(then), figure_of(then)) == (text, figure)
 
 
-@pytest.mark.slow
-def test_facts_in_any_order_give_the_same_books(addresses: Callable[[], str]) -> None:
-    from ouvrage.store.store import open_store
-
+@pytest.mark.parametrize(
+    "examples", [pytest.param(15), pytest.param(500, marks=pytest.mark.soak)], ids=["short", "long"]
+)
+def test_facts_in_any_order_give_the_same_books(
+    addresses: Callable[[], str], examples: int
+) -> None:
     class Here(Books):
         @staticmethod
         def new_store() -> Store:
@@ -167,7 +166,7 @@ def test_facts_in_any_order_give_the_same_books(addresses: Callable[[], str]) ->
     run_state_machine_as_test(
         Here,
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=checks,

@@ -40,9 +40,7 @@ Addresses = Callable[[], str]
 
 
 @pytest.fixture
-def addresses(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[Addresses]:
+def addresses(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Addresses]:
     """A function that gives the address of another fresh store of this test's database."""
     yield from _addresses(database, request, tmp_path)
 
@@ -85,9 +83,7 @@ def store(stores: Callable[[], Store]) -> Store:
 
 
 @pytest.fixture
-def other_store(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[Store]:
+def other_store(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A fresh store on the database that ``store`` is *not* on."""
     other = next(name for name in DATABASES if name != database)
     made = _addresses(other, request, tmp_path / "other")

@@ -37,6 +37,7 @@ class Explanation:
         return [safe(line) for line in (self.name, *self._body(plain, 1))]
 
     def text(self, *, plain: bool = False) -> str:
+        """The lines as one text."""
         return "\n".join(self.lines(plain=plain)) + "\n"
 
     def json(self) -> dict[str, Any]:

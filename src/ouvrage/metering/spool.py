@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
-from ouvrage.metering.run_view import price_fault
+from ouvrage.metering.run_view import fault_of, price_fault
 from ouvrage.metering.windows import Columns, windows_of
 from ouvrage.model.runs import (
     Host,
@@ -33,8 +33,6 @@ from ouvrage.model.runs import (
 
 VERSION = 1
 WINDOW_US = 10 * SECOND
-MARKS = ("end", "head", "count")
-VIAS = ("code", "regex", "line")
 
 Json = Mapping[str, Any]
 
@@ -71,6 +69,7 @@ class Spool:
 
     @property
     def run(self) -> str:
+        """The id of the run it tells of."""
         return self.started.run
 
     @property
@@ -98,7 +97,7 @@ def read_spool(lines: Iterable[str]) -> Spool:
             break
         try:
             reader.take(_object(line))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             if is_last and reader.header is not None:
                 reader.torn(line)
                 break
@@ -118,9 +117,12 @@ def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
 
 
 def _object(line: str) -> Json:
-    value = json.loads(line, parse_float=_no_float, parse_constant=_no_float)
+    return _mapping(json.loads(line, parse_float=_no_float, parse_constant=_no_float))
+
+
+def _mapping(value: Any) -> Json:
     if not isinstance(value, dict):
-        raise TypeError("not an object")
+        raise TypeError(f"{value!r} where an object was expected")
     return cast("dict[str, Any]", value)
 
 
@@ -203,7 +205,9 @@ class _Reader:
         before = [*self.times[-1:], *times]
         if any(later < earlier for earlier, later in pairwise(before)):
             raise ValueError("samples run backwards in time")
-        columns = {str(name): _column(values, times) for name, values in line["c"].items()}
+        columns = {
+            str(name): _column(values, times) for name, values in _mapping(line["c"]).items()
+        }
         for name in columns.keys() - self.values.keys():
             self.values[name] = [None] * len(self.times)
         for name, held in self.values.items():
@@ -212,24 +216,21 @@ class _Reader:
         self._see(times)
 
     def _marks(self, line: Json) -> None:
-        mark, n, at = line["mark"], line["n"], line["t"]
-        if not len(mark) == len(n) == len(at):
-            raise ValueError("columns of marks differ in length")
-        if line["via"] not in VIAS or any(word not in MARKS for word in mark):
-            raise ValueError("a mark of an unknown sort")
-        self.marks.append(
-            RunMarks(
-                run=self._run,
-                index=len(self.marks),
-                name=_text(line["name"]),
-                via=line["via"],
-                pid=_whole_or_none(line.get("pid")),
-                mark=tuple(mark),
-                n=tuple(_whole(value) for value in n),
-                at_us=tuple(_whole_or_none(value) for value in at),
-            )
+        marks = RunMarks(
+            run=self._run,
+            index=len(self.marks),
+            name=_text(line["name"]),
+            via=_text(line["via"]),
+            pid=_whole_or_none(line.get("pid")),
+            mark=tuple(_text(word) for word in line["mark"]),
+            n=tuple(_whole(value) for value in line["n"]),
+            at_us=tuple(_whole_or_none(value) for value in line["t"]),
         )
-        self._see(self.marks[-1].at_us)
+        fault = fault_of(marks)
+        if fault:
+            raise ValueError(fault)
+        self.marks.append(marks)
+        self._see(marks.at_us)
 
     def _spans(self, line: Json) -> None:
         sums = tuple(
@@ -293,7 +294,7 @@ def _header(line: Json) -> tuple[str, RunStarted]:
         price=_price(line.get("price")),
         unit=None if line.get("unit") is None else _text(line["unit"]),
         period_us=_whole(line["period_us"]),
-        host=_host(line["host"]),
+        host=_host(_mapping(line["host"])),
         meter=_text(line["meter"]),
     )
     if started.period_us <= 0:
@@ -304,7 +305,7 @@ def _header(line: Json) -> tuple[str, RunStarted]:
 def _price(stated: Json | None) -> Price | None:
     if stated is None:
         return None
-    texts = {name: _text(stated[name]) for name in ("amount", "currency", "per")}
+    texts = {name: _text(_mapping(stated)[name]) for name in ("amount", "currency", "per")}
     price = Price(**texts)
     fault = price_fault(price)
     if fault:
@@ -361,10 +362,39 @@ def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     for marks in spool.marks:
         known = [t for t in marks.at_us if t is not None] or [0, wall]
         facts.append(make.fact(marks, f"marks/{marks.index}", min(known), max(known)))
-    facts += [make.fact(s, f"spans/{s.index}", s.from_us, s.to_us) for s in spool.spans]
+    for spans in merged_spans(spool.spans):
+        facts.append(make.fact(spans, f"spans/{spans.index}", spans.from_us, spans.to_us))
     facts.append(make.fact(sealed, "samples", 0, wall))
     facts.append(make.fact(_ended(spool), "end", wall, wall))
     return facts
+
+
+def merged_spans(spans: Iterable[RunSpans]) -> list[RunSpans]:
+    """One report per thread and window, since a program may report twice a second for days."""
+    groups: dict[tuple[int, int, int], list[RunSpans]] = {}
+    for report in spans:
+        key = (report.pid, report.tid, report.to_us // WINDOW_US)
+        groups.setdefault(key, []).append(report)
+    return [_merged(index, group) for index, group in enumerate(groups.values())]
+
+
+def _merged(index: int, group: Sequence[RunSpans]) -> RunSpans:
+    sums: dict[str, tuple[int, int]] = {}
+    for report in group:
+        for span in report.spans:
+            count, total = sums.get(span.name, (0, 0))
+            sums[span.name] = (count + span.count, total + span.total_us)
+    cpu = [report.cpu_us for report in group if report.cpu_us is not None]
+    return replace(
+        group[0],
+        index=index,
+        from_us=min(report.from_us for report in group),
+        to_us=max(report.to_us for report in group),
+        cpu_us=sum(cpu) if len(cpu) == len(group) else None,
+        spans=tuple(
+            SpanSum(name=name, count=count, total_us=total) for name, (count, total) in sums.items()
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class Comparison(SideBySide):
         }
 
     def lines(self, *, plain: bool = False) -> list[str]:
+        """The lines of ``text``."""
         return comparison_lines(self, plain)
 
     def text(self, *, plain: bool = False) -> str:

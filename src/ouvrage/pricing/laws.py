@@ -1,6 +1,7 @@
 """The laws of pricing, over every run in a ledger.
 
-They compute costs a second time, by another road than the sheet takes.
+They compute costs a second time, by another road than the sheet takes, and walk every figure's way
+back. They do not say whether a price is right.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ class Compared:
 
     @property
     def price_per_h(self) -> Fraction | None:
+        """What an hour costs, None when no price was given."""
         price = self.view.started.price
         return price.cost_of(HOUR) if price else None
 
@@ -55,6 +56,7 @@ class Pair:
 
     @property
     def cost_ratio(self) -> Fraction | None:
+        """Cost of a unit, second / first."""
         if self.price_ratio is None or self.time_ratio is None:
             return None
         return self.price_ratio * self.time_ratio
