@@ -19,6 +19,8 @@ from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.runs import RunEnded, RunMarks, RunSamples, RunSpans, RunStarted, RunWindow
 
+MARKS = frozenset(("end", "head", "count"))
+VIAS = ("code", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
 RUN_KINDS = tuple(
@@ -81,6 +83,19 @@ def price_fault(price: Price | None) -> str | None:
     return None
 
 
+def fault_of(value: Any) -> str | None:
+    """Why a fact's statement cannot be reckoned with though it can be read; None when it can."""
+    if isinstance(value, RunStarted):
+        return price_fault(value.price)
+    if isinstance(value, RunMarks):
+        lengths = (len(value.mark), len(value.n), len(value.at_us))
+        if len(set(lengths)) > 1:
+            return f"columns of {lengths} marks"
+        if value.via not in VIAS or not MARKS.issuperset(value.mark):
+            return "marks of an unknown sort"
+    return None
+
+
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
     """The runs that these records tell of, by run id, in order of their start."""
     by_run: dict[str, list[Recorded]] = {}
@@ -100,10 +115,9 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         if entry.fact.source != source:
             continue
         value = read(entry.fact)
-        fault = price_fault(value.price) if isinstance(value, RunStarted) else None
         if isinstance(value, Unread):
             unread.append(f"{entry.fact.key}: {value.reason}")
-        elif fault:
+        elif fault := fault_of(value):
             unread.append(f"{entry.fact.key}: {fault}")
         else:
             held[entry.fact.kind].append((value, entry.fact.key))
