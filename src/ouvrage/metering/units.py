@@ -133,7 +133,7 @@ def _in_order(chosen: Sequence[RunMarks]) -> list[tuple[str, int, int | None]]:
 def _command(view: RunView) -> Units:
     done = view.outcome == "completed"
     laps = (Lap(count=1, from_us=0, to_us=view.wall_us),) if done and view.wall_us > 0 else ()
-    hint = "no unit was found, so the command itself is the unit; name one with --unit-regex"
+    found = "no unit was found" + (", so the command itself is the unit" if done else "")
     return Units(
         name=COMMAND if done else view.started.unit or COMMAND,
         via=None,
@@ -143,7 +143,7 @@ def _command(view: RunView) -> Units:
         laps=laps,
         first_us=0,
         first_timed=True,
-        hints=(f'{hint} or ouvrage.unit("{view.started.unit or "epoch"}")',),
+        hints=(f'{found}; name one with --unit-regex or ouvrage.unit("epoch")',),
     )
 
 
