@@ -72,7 +72,7 @@ def test_a_command_may_take_ctrl_c_and_finish(meter: Meter) -> None:
 
 def test_the_terminal_is_put_back_whatever_happens(meter: Meter) -> None:
     leader = "stty -a > $0.before; {0}; stty -a > $0.after; cmp $0.before $0.after && echo same"
-    for ending in ("stty raw -echo; exit 3", "kill -9 $$", "stty raw; kill -TERM $PPID; sleep 60"):
+    for ending in ("stty raw -echo; exit 3", "kill -9 $$", "stty raw; kill -TERM $$"):
         line = " ".join(meter.words("sh", "-c", f"'{ending}'"))
         words = ["sh", "-c", leader.format(line), str(meter.home.parent / "stty")]
         with Person(words, meter.environment) as person:
