@@ -139,7 +139,7 @@ def _command(view: RunView) -> Units:
         via=None,
         how="the command itself, finished when it exits with 0",
         finished=1 if done else 0,
-        untimed=0,
+        untimed=1 if done and not laps else 0,
         laps=laps,
         first_us=0,
         first_timed=True,
