@@ -143,5 +143,3 @@ def test_a_reader_that_leaves_early_is_no_error(ouvrage: Home):
     assert first.wait(30) == 0
     assert "Traceback" not in first.stderr.read()
     first.stderr.close()
-
-

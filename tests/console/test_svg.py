@@ -55,7 +55,7 @@ def line(**changes: object) -> p.Timeline:
         "bars": tuple(bars([1.0, 1.5])),
         "unit": "epoch",
     }
-    return p.Timeline(**{**given_, **changes})  # type: ignore[arg-type]
+    return p.Timeline(**{**given_, **changes})  # type: ignore[arg-type] - a table of any of its fields
 
 
 def test_a_strip_draws_each_part_to_scale_and_labels_it():
@@ -97,7 +97,7 @@ def test_labels_never_overlap_their_neighbours(feet: list[tuple[float, str]]):
             continue
         room = svg.text_width(words) + 14
         start, end = (foot - room, foot) if to_left else (foot, foot + room)
-        assert 0 <= start and end <= 880
+        assert start >= 0 and end <= 880
         for other_start, other_end in taken.setdefault(row, []):
             assert end <= other_start or other_end <= start
         taken[row].append((start, end))
