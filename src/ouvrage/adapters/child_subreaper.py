@@ -1,4 +1,8 @@
-"""Makes this process the parent of every descendant that loses its own."""
+"""Makes this process the parent of every descendant that loses its own.
+
+So a process that outlives its parent stays in the tree that is metered. Where the kernel refuses,
+it leaves the tree, which is no reason not to run the command.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The clock and chance: the only module that reads either."""
+"""The clock and chance: the only module that reads either.
+
+Everything else takes a moment or an id as an argument, so that the same arguments give the same
+figures. Moments are UTC; durations come from the monotonic clock.
+"""
 
 from __future__ import annotations
 

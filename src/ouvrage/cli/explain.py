@@ -1,4 +1,8 @@
-"""``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on."""
+"""``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on.
+
+Decides how a figure's name is read and how the chain is laid out; what stands in the chain is
+``evidence/explain.py``.
+"""
 
 from __future__ import annotations
 

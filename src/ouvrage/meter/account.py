@@ -155,7 +155,7 @@ class Account:
 
     def _preload(self) -> None:
         if self._options.report or not self._options.quiet:
-            import ouvrage.meter.summary  # noqa: F401 -- so that it is there at the end
+            import ouvrage.meter.summary  # noqa: F401  # pyright: ignore[reportUnusedImport] - so that it is there at the end
 
     def tell(self) -> None:
         """The summary and the report; the spool is released afterwards."""

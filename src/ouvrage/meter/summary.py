@@ -1,4 +1,8 @@
-"""What a run tells when it is over, made from its spool by the same functions as any later report."""
+"""What a run tells when it is over, made from its spool by the same functions as any later report.
+
+It does not store anything: the facts are made again, to the same bytes, when the spool is brought
+in.
+"""
 
 from __future__ import annotations
 
