@@ -55,7 +55,7 @@ def line(**changes: object) -> p.Timeline:
         "bars": tuple(bars([1.0, 1.5])),
         "unit": "epoch",
     }
-    return p.Timeline(**{**given_, **changes})  # type: ignore[arg-type]
+    return p.Timeline(**{**given_, **changes})  # type: ignore[arg-type] -- keys are fields
 
 
 def test_a_strip_draws_each_part_to_scale_and_labels_it():

@@ -56,7 +56,7 @@ class Drawing:
     @property
     def markup(self) -> Markup:
         """The picture as it stands in the page; every text in it was escaped when drawn."""
-        return Markup(self.svg)  # noqa: S704 -- console.svg escapes
+        return Markup(self.svg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def html(page: Page) -> str:
 
 
 def _patterns() -> Markup:
-    return Markup(svg.patterns())  # noqa: S704 -- made of constants
+    return Markup(svg.patterns())
 
 
 def bound(words: str) -> str:
