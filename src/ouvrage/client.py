@@ -150,12 +150,12 @@ _link: _Link | None = None
 
 
 def _stop_listening() -> None:
-    global _link  # noqa: PLW0603 -- one meter a process
+    global _link
     _link = None
 
 
 def _connect() -> None:
-    global _link  # noqa: PLW0603 -- one meter a process
+    global _link
     address = os.environ.get("OUVRAGE_SOCKET")
     if not address:
         return

@@ -16,7 +16,15 @@ from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import DAY, HOUR, MINUTE, SECOND
 
 PER_US = {"s": SECOND, "min": MINUTE, "h": HOUR, "day": DAY}
-_ALIASES = {"sec": "s", "second": "s", "m": "min", "minute": "min", "hr": "h", "hour": "h", "d": "day"}
+_ALIASES = {
+    "sec": "s",
+    "second": "s",
+    "m": "min",
+    "minute": "min",
+    "hr": "h",
+    "hour": "h",
+    "d": "day",
+}
 _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
 _PRICE = re.compile(
     r"(?P<sign>[$€£])?\s*(?P<amount>[+-]?[0-9]*\.?[0-9]+)\s*(?P<currency>[A-Z]{3})?"

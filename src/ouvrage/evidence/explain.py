@@ -14,6 +14,7 @@ from typing import Any
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text, fixed, significant
+from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.evidence.figures import Figure, Sheet
 from ouvrage.ledger.facts import Recorded
@@ -33,9 +34,10 @@ class Explanation:
 
     def lines(self, *, plain: bool = False) -> list[str]:
         """As a person reads it: each input indented under what was made from it."""
-        return [self.name, *self._body(plain, 1)]
+        return [safe(line) for line in (self.name, *self._body(plain, 1))]
 
     def text(self, *, plain: bool = False) -> str:
+        """The lines as one text."""
         return "\n".join(self.lines(plain=plain)) + "\n"
 
     def json(self) -> dict[str, Any]:

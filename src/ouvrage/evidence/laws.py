@@ -1,4 +1,8 @@
-"""The laws of evidence, over the claims in a ledger."""
+"""The laws of evidence, over the claims in a ledger and over any sheet of figures.
+
+A claim never becomes a measurement, and no figure stands on nothing. What a figure says is not
+judged here, only whether its way back is whole.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade
-from ouvrage.evidence.figures import Sheet
+from ouvrage.evidence.figures import Figure, Sheet
 from ouvrage.evidence.published import claim_sheet
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
@@ -25,16 +29,20 @@ def sheet_breaches(sheet: Sheet, keys: set[str]) -> Iterable[tuple[str, str]]:
         for key in figure.facts:
             if key not in keys:
                 yield where, f"stands on {key}, which is not in the ledger"
-        if figure.value is None:
-            if not figure.why:
-                yield where, "unknown without a reason"
-            continue
-        if not (figure.inputs or figure.facts):
-            yield where, "stands on nothing"
-        if sum(figure.shares.values()) != Fraction(1):
-            yield where, "the shares at each grade do not add up to 1"
-        elif figure.grade != max(figure.shares):
-            yield where, "its grade is not the weakest among its shares"
+        yield from ((where, found) for found in _figure_faults(figure))
+
+
+def _figure_faults(figure: Figure) -> Iterable[str]:
+    if figure.value is None:
+        if not figure.why:
+            yield "unknown without a reason"
+        return
+    if not (figure.inputs or figure.facts):
+        yield "stands on nothing"
+    if sum(figure.shares.values()) != Fraction(1):
+        yield "the shares at each grade do not add up to 1"
+    elif figure.grade != max(figure.shares):
+        yield "its grade is not the weakest among its shares"
 
 
 def _claims_stay_claims(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:

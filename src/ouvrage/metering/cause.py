@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ouvrage.base.grades import Grade
+from ouvrage.base.grades import Grade, weakest
 from ouvrage.metering.reckoning import Reckoning
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import SAMPLE_RULE, SPAN_RULE
@@ -54,7 +54,9 @@ def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
     return Cause(
         key=key,
         share=share,
-        grade=Grade.MEASURED if use.measured[key] == use.us[key] else Grade.ASSUMED,
+        grade=view.grade
+        if use.measured[key] == use.us[key]
+        else weakest((Grade.ASSUMED, view.grade)),
         evidence=_evidence(view, reckoning, key),
         rule=SPAN_RULE if measured else SAMPLE_RULE,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median
@@ -38,8 +39,7 @@ class Phases:
     def lengths(self) -> dict[str, int | None]:
         """Length of each phase; all known ones and the wall time are consistent."""
         ends = (0, self.startup_end, self.warmup_end, self.steady_end, self.wall_us)
-        spans = zip(ends, ends[1:], strict=False)
-        lengths = [None if a is None or b is None else b - a for a, b in spans]
+        lengths = [None if a is None or b is None else b - a for a, b in pairwise(ends)]
         return dict(zip(("startup", "warmup", "steady", "rest"), lengths, strict=True))
 
     @property
@@ -56,9 +56,10 @@ def phases_of(view: RunView, units: Units) -> Phases:
     skipped = warmup_laps(units)
     laps = units.laps[skipped:]
     begin = _first_work(view, units)
+    begin = None if begin is None else min(begin, wall)
     warm = steady = None
     if laps:
-        warm = max(laps[0].from_us, begin or 0)
+        warm = min(wall, max(laps[0].from_us, begin or 0))
         begin = warm if begin is None else begin
         steady = max(warm, min(wall, max(lap.to_us for lap in laps)))
     return Phases(

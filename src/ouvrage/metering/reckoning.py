@@ -1,4 +1,8 @@
-"""What metering makes of one run, all in one place: units, phases, and where the time went."""
+"""What metering makes of one run, in one place: units, phases, and where the time went.
+
+Each rule is in its own module; this one only puts them in order, so that every report of a run
+rests on the same reckoning.
+"""
 
 from __future__ import annotations
 

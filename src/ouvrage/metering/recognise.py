@@ -20,6 +20,7 @@ from ouvrage.base.errors import OuvrageError
 
 LONGEST_LINE = 8192
 BLOCK = 4096
+_MOST_DIGITS = 15
 DEFAULT_UNIT = "epoch"
 
 _BREAK = re.compile(rb"[\r\n]")
@@ -210,9 +211,10 @@ class Recogniser:
 def _number_in(match: re.Match[str]) -> int | None:
     """The number a match gives its unit: the group ``n``, else the first group, when numeric."""
     groups = match.groupdict()
-    text = groups["n"] if "n" in groups else (match.groups() or ("",))[0]
-    usable = text is not None and text.isascii() and text.isdigit() and len(text) <= 15
-    return int(text) if usable else None
+    text: str | None = groups["n"] if "n" in groups else (match.groups() or ("",))[0]
+    if not text or not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
+        return None
+    return int(text)
 
 
 def _progress(rest: bytes) -> tuple[int, int | None] | None:

@@ -1,21 +1,26 @@
 """One run as the facts in force tell it, decoded and in order.
 
 Decides which facts belong to a run (its subject, from the source that stated its start) and
-nothing about what they mean. A run without a start is not a run yet: the law of starts names it.
+nothing about what they mean. Without a start that can be read it is not a run yet: a law says so.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ouvrage.base.grades import Grade, weakest
 from ouvrage.base.ids import code_of
+from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.runs import RunEnded, RunMarks, RunSamples, RunSpans, RunStarted, RunWindow
 
+_AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_LONGEST_AMOUNT = 40
 RUN_KINDS = tuple(
     kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)
 )
@@ -23,7 +28,8 @@ RUN_KINDS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunView:
-    """Everything known about one run. ``keys`` holds the keys of its facts, by kind.
+    """Everything known about one run. ``keys`` holds the keys of its facts, by kind;
+    ``grade`` is the weakest of theirs, so that a simulated run says so everywhere.
 
     Compared by identity, so that what is reckoned from a view can be kept beside it.
 
@@ -39,10 +45,12 @@ class RunView:
     ended: RunEnded | None
     samples: RunSamples | None
     keys: Mapping[str, tuple[str, ...]]
+    grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
 
     @property
     def code(self) -> str:
+        """The short code shown for the run."""
         return code_of(self.run)
 
     @property
@@ -60,6 +68,17 @@ class RunView:
     def facts(self, *kinds: str) -> tuple[str, ...]:
         """Keys of this run's facts of these kinds."""
         return tuple(key for kind in kinds for key in self.keys.get(kind, ()))
+
+
+def price_fault(price: Price | None) -> str | None:
+    """Why a stated price cannot be computed with; None when it can."""
+    if price is None:
+        return None
+    if not _AMOUNT.fullmatch(price.amount) or len(price.amount) > _LONGEST_AMOUNT:
+        return f"the amount {price.amount[:_LONGEST_AMOUNT]!r} is no plain decimal number"
+    if price.per not in PER_US:
+        return f"a price per {price.per!r}"
+    return None
 
 
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
@@ -81,8 +100,11 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         if entry.fact.source != source:
             continue
         value = read(entry.fact)
+        fault = price_fault(value.price) if isinstance(value, RunStarted) else None
         if isinstance(value, Unread):
             unread.append(f"{entry.fact.key}: {value.reason}")
+        elif fault:
+            unread.append(f"{entry.fact.key}: {fault}")
         else:
             held[entry.fact.kind].append((value, entry.fact.key))
     if source is None or not held[RunStarted.KIND]:
@@ -100,5 +122,6 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         ended=ended[0][0] if ended else None,
         samples=samples[0][0] if samples else None,
         keys={kind: tuple(key for _, key in pairs) for kind, pairs in held.items()},
+        grade=weakest(e.fact.grade for e in entries if e.fact.source == source),
         unread=tuple(unread),
     )

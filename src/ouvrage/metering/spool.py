@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.base.price import PER_US, Price
+from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
+from ouvrage.metering.run_view import price_fault
 from ouvrage.metering.windows import Columns, windows_of
 from ouvrage.model.runs import (
     Host,
@@ -70,6 +71,7 @@ class Spool:
 
     @property
     def run(self) -> str:
+        """The id of the run it tells of."""
         return self.started.run
 
     @property
@@ -303,15 +305,11 @@ def _header(line: Json) -> tuple[str, RunStarted]:
 def _price(stated: Json | None) -> Price | None:
     if stated is None:
         return None
-    if stated["per"] not in PER_US:
-        raise ValueError(f"a price per {stated['per']}")
-    price = Price(
-        amount=_text(stated["amount"]), currency=_text(stated["currency"]), per=stated["per"]
-    )
-    try:
-        price.cost_of(0)
-    except ArithmeticError as error:
-        raise ValueError(f"the amount {price.amount!r} is no number") from error
+    texts = {name: _text(stated[name]) for name in ("amount", "currency", "per")}
+    price = Price(**texts)
+    fault = price_fault(price)
+    if fault:
+        raise ValueError(fault)
     return price
 
 
@@ -364,10 +362,39 @@ def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     for marks in spool.marks:
         known = [t for t in marks.at_us if t is not None] or [0, wall]
         facts.append(make.fact(marks, f"marks/{marks.index}", min(known), max(known)))
-    facts += [make.fact(s, f"spans/{s.index}", s.from_us, s.to_us) for s in spool.spans]
+    for spans in merged_spans(spool.spans):
+        facts.append(make.fact(spans, f"spans/{spans.index}", spans.from_us, spans.to_us))
     facts.append(make.fact(sealed, "samples", 0, wall))
     facts.append(make.fact(_ended(spool), "end", wall, wall))
     return facts
+
+
+def merged_spans(spans: Iterable[RunSpans]) -> list[RunSpans]:
+    """One report per thread and window, since a program may report twice a second for days."""
+    groups: dict[tuple[int, int, int], list[RunSpans]] = {}
+    for report in spans:
+        key = (report.pid, report.tid, report.to_us // WINDOW_US)
+        groups.setdefault(key, []).append(report)
+    return [_merged(index, group) for index, group in enumerate(groups.values())]
+
+
+def _merged(index: int, group: Sequence[RunSpans]) -> RunSpans:
+    sums: dict[str, tuple[int, int]] = {}
+    for report in group:
+        for span in report.spans:
+            count, total = sums.get(span.name, (0, 0))
+            sums[span.name] = (count + span.count, total + span.total_us)
+    cpu = [report.cpu_us for report in group if report.cpu_us is not None]
+    return replace(
+        group[0],
+        index=index,
+        from_us=min(report.from_us for report in group),
+        to_us=max(report.to_us for report in group),
+        cpu_us=sum(cpu) if len(cpu) == len(group) else None,
+        spans=tuple(
+            SpanSum(name=name, count=count, total_us=total) for name, (count, total) in sums.items()
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
 from ouvrage.base.numbers import split_whole
+from ouvrage.base.time import SECOND
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunSpans, RunWindow
 
-KEYS = (
+KEYS: tuple[str, ...] = (
     "computing",
     "waiting_data",
     "waiting_cpu",
@@ -35,10 +38,12 @@ _SPAN_KEYS = (
     ("waiting_storage", ("storage", "io", "checkpoint", "save")),
     ("waiting_network", ("network", "comm", "allreduce")),
 )
+LOOP_GAP_US = 10 * SECOND
 SPAN_RULE = (
     "spans of the thread that reports most: data*, load* are waiting for data; storage, io, "
-    "checkpoint for storage; network, comm* for the network; compute* and the bodies between "
-    "batches are computing, less the cgroup's throttling and the kernel's run delay of that thread"
+    "checkpoint for storage; network, comm* for the network; compute* and what lies between waits "
+    "for data up to ten seconds apart are computing, less the cgroup's throttling and the kernel's "
+    "run delay of that thread"
 )
 SAMPLE_RULE = (
     "samples of the process tree: computing while any thread worked; of the rest, throttled by the "
@@ -65,6 +70,7 @@ class TimeUse:
 
     @property
     def total_us(self) -> int:
+        """The length of the period; the keys add up to it."""
         return self.to_us - self.from_us
 
     def largest_wait(self) -> str | None:
@@ -75,10 +81,10 @@ class TimeUse:
 
 def time_use(view: RunView, from_us: int, to_us: int) -> TimeUse:
     """Where the time of a run went in a period; a window cut by its edge counts in proportion."""
-    spans = _emitter_spans(view.spans)
-    told, counts = _told(spans, from_us, to_us)
-    _less_delays(told, view.windows, spans, from_us, to_us)
-    inferred, gap = _inferred(view.windows, spans, from_us, to_us)
+    emitter, pieces = _pieces(view.spans)
+    told, counts = _told(pieces, from_us, to_us)
+    _less_delays(told, view.windows, pieces, from_us, to_us)
+    inferred, gap = _inferred(view.windows, pieces, from_us, to_us)
     total = to_us - from_us
     told = _fitted(told, total)
     inferred = _fitted(inferred, total - sum(told.values()))
@@ -91,10 +97,11 @@ def time_use(view: RunView, from_us: int, to_us: int) -> TimeUse:
         measured=told,
         counts=counts,
         gap_us=gap,
-        emitter=(spans[0].pid, spans[0].tid) if spans else None,
+        emitter=emitter,
     )
 
 
+@lru_cache(maxsize=256)
 def key_of_span(name: str) -> str | None:
     """The key that a span's name stands for; None: it says nothing about waiting."""
     lowered = name.lower()
@@ -104,15 +111,67 @@ def key_of_span(name: str) -> str | None:
     return None
 
 
-def _emitter_spans(spans: Sequence[RunSpans]) -> list[RunSpans]:
-    """The reports of the one thread that speaks for most time: others ran beside it."""
+@dataclass(slots=True)
+class _Piece:
+    """A stretch that the program told of: microseconds by key, how many spans, and its CPU time."""
+
+    from_us: int
+    to_us: int
+    us: dict[str, int]
+    counts: dict[str, int]
+    cpu_us: int
+
+
+def _pieces(spans: Sequence[RunSpans]) -> tuple[tuple[int, int] | None, list[_Piece]]:
+    """The reports of the one thread that speaks for most time, as pieces that do not overlap.
+
+    Where reports of waits for data follow on one another, what lies between the waits is the body
+    of the loop: computing.
+    """
     held: dict[tuple[int, int], list[RunSpans]] = {}
     for report in spans:
         held.setdefault((report.pid, report.tid), []).append(report)
     if not held:
-        return []
+        return None, []
     best = max(held, key=lambda who: (sum(s.to_us - s.from_us for s in held[who]), who))
-    return sorted(held[best], key=lambda report: (report.from_us, report.index))
+    reports = sorted(held[best], key=lambda report: (report.from_us, report.index))
+    pieces = [_piece(report) for report in reports]
+    for chain in _chains(pieces):
+        waits = [i for i, piece in enumerate(chain) if piece.counts["waiting_data"]]
+        if waits:
+            _fill_bodies(chain[waits[0] : waits[-1] + 1])
+    return best, pieces
+
+
+def _piece(report: RunSpans) -> _Piece:
+    us, counts = dict.fromkeys(KEYS, 0), dict.fromkeys(KEYS, 0)
+    for span in report.spans:
+        key = key_of_span(span.name)
+        if key is not None:
+            us[key] += max(0, span.total_us)
+            counts[key] += max(0, span.count)
+    return _Piece(report.from_us, report.to_us, us, counts, max(0, report.cpu_us or 0))
+
+
+def _chains(pieces: Sequence[_Piece]) -> Iterable[list[_Piece]]:
+    """Pieces in groups, each near enough to the one before to belong to the same loop."""
+    chain: list[_Piece] = []
+    for piece in pieces:
+        if chain and piece.from_us - chain[-1].to_us > LOOP_GAP_US:
+            yield chain
+            chain = []
+        chain.append(piece)
+    if chain:
+        yield chain
+
+
+def _fill_bodies(loop: Sequence[_Piece]) -> None:
+    """Join the pieces of a loop without holes; what no span of theirs took is computing."""
+    for earlier, piece in pairwise(loop):
+        piece.from_us = min(earlier.to_us, piece.to_us)
+    for piece in loop:
+        length = piece.to_us - piece.from_us
+        piece.us["computing"] += max(0, length - sum(piece.us.values()))
 
 
 def _share(amount: int, start: int, end: int, from_us: int, to_us: int) -> int:
@@ -124,24 +183,24 @@ def _share(amount: int, start: int, end: int, from_us: int, to_us: int) -> int:
 
 
 def _told(
-    spans: Iterable[RunSpans], from_us: int, to_us: int
+    pieces: Iterable[_Piece], from_us: int, to_us: int
 ) -> tuple[dict[str, int], dict[str, int]]:
     told, counts = dict.fromkeys(KEYS, 0), dict.fromkeys(KEYS, 0)
-    for report in spans:
-        if report.to_us <= from_us or report.from_us >= to_us:
+    for piece in pieces:
+        if piece.to_us <= from_us or piece.from_us >= to_us:
             continue
-        for span in report.spans:
-            key = key_of_span(span.name)
-            if key is not None:
-                told[key] += _share(span.total_us, report.from_us, report.to_us, from_us, to_us)
-                counts[key] += _share(span.count, report.from_us, report.to_us, from_us, to_us)
+        edges = (piece.from_us, piece.to_us, from_us, to_us)
+        for key, amount in piece.us.items():
+            if amount:
+                told[key] += _share(amount, *edges)
+                counts[key] += _share(piece.counts[key], *edges)
     return told, counts
 
 
 def _less_delays(
     told: dict[str, int],
     windows: Sequence[RunWindow],
-    spans: Sequence[RunSpans],
+    pieces: Sequence[_Piece],
     from_us: int,
     to_us: int,
 ) -> None:
@@ -150,12 +209,10 @@ def _less_delays(
     Never more than the thread's spans of work exceed its CPU time: the counters also run while it
     waits for data.
     """
-    if not spans:
+    if not pieces:
         return
-    start, end = max(from_us, spans[0].from_us), min(to_us, spans[-1].to_us)
-    cpu = 0
-    for report in spans:
-        cpu += _share(report.cpu_us or 0, report.from_us, report.to_us, from_us, to_us)
+    start, end = max(from_us, pieces[0].from_us), min(to_us, pieces[-1].to_us)
+    cpu = sum(_share(p.cpu_us, p.from_us, p.to_us, from_us, to_us) for p in pieces)
     delay = throttled = 0
     for window in windows:
         if window.from_us < end and window.to_us > start:
@@ -163,27 +220,27 @@ def _less_delays(
             delay += _share(window.emitter_run_delay_us or 0, *edges)
             throttled += _share(window.throttled_us or 0, *edges)
     room = max(0, told["computing"] - cpu)
-    told["throttled"] = min(throttled, room)
+    told["throttled"] = max(0, min(throttled, room))
     told["waiting_cpu"] = min(max(0, delay - throttled), room - told["throttled"])
     told["computing"] -= told["throttled"] + told["waiting_cpu"]
 
 
 def _inferred(
-    windows: Sequence[RunWindow], spans: Sequence[RunSpans], from_us: int, to_us: int
+    windows: Sequence[RunWindow], pieces: Sequence[_Piece], from_us: int, to_us: int
 ) -> tuple[dict[str, int], int]:
     """What samples say about the time that no span told of, and how long no samples came."""
     inferred = dict.fromkeys(KEYS, 0)
-    told = _Told(spans)
+    told = _Told(pieces)
     seen = 0
     for window in windows:
         start, end = max(window.from_us, from_us), min(window.to_us, to_us)
         if start >= end:
             continue
         edges = (window.from_us, window.to_us, from_us, to_us)
-        covered = _share(window.covered_us, *edges)
+        covered = _share(max(0, window.covered_us), *edges)
         seen += covered
         outside = min(covered, max(0, end - start - told.within(start, end)))
-        if not outside or not window.covered_us:
+        if not outside or window.covered_us <= 0:
             continue
         for key, amount in _guess(window).items():
             inferred[key] += amount * outside // window.covered_us
@@ -193,11 +250,8 @@ def _inferred(
 class _Told:
     """How much of a stretch was told by spans; asked for stretches in order."""
 
-    def __init__(self, spans: Sequence[RunSpans]) -> None:
-        self._reports = [
-            (r.from_us, r.to_us, sum(s.total_us for s in r.spans if key_of_span(s.name)))
-            for r in spans
-        ]
+    def __init__(self, pieces: Sequence[_Piece]) -> None:
+        self._reports = [(p.from_us, p.to_us, sum(p.us.values())) for p in pieces]
         self._next = 0
 
     def within(self, start: int, end: int) -> int:
@@ -216,7 +270,7 @@ def _guess(window: RunWindow) -> dict[str, int]:
     """Split a window's covered time by the rules of ``SAMPLE_RULE``; the rest stays unknown."""
     if window.active_us is None:
         return {}
-    guess = {"computing": min(window.active_us, window.covered_us)}
+    guess = {"computing": max(0, min(window.active_us, window.covered_us))}
     rest = window.covered_us - guess["computing"]
     moved = (window.read_bytes or 0) + (window.write_bytes or 0)
     stuck = max(window.blkio_delay_us or 0, window.blocked_us or 0) if moved else 0
@@ -227,7 +281,7 @@ def _guess(window: RunWindow) -> dict[str, int]:
         ("waiting_storage", stuck),
         ("waiting_memory", pressed),
     ):
-        guess[key] = min(amount, rest)
+        guess[key] = max(0, min(amount, rest))
         rest -= guess[key]
     return guess
 

@@ -38,6 +38,7 @@ class Lap:
 
     @property
     def per_unit_us(self) -> Fraction:
+        """The mean time of one unit of the lap."""
         return Fraction(self.to_us - self.from_us, self.count)
 
 
@@ -61,6 +62,7 @@ class Units:
 
     @property
     def is_command(self) -> bool:
+        """Whether nothing marked a unit, so that the command itself is the one."""
         return self.via is None
 
 
@@ -84,7 +86,7 @@ def units_of(view: RunView) -> Units:
         laps=tuple(count.laps),
         first_us=count.first_us,
         first_timed=count.first_timed,
-        hints=tuple([*_source_hints(view, chosen), *_count_hints(count, name)]),
+        hints=(*_source_hints(view, chosen), *_count_hints(count, name)),
     )
 
 
@@ -156,7 +158,7 @@ class _Count:
     every: int | None = None
     first_us: int | None = None
     first_timed: bool = False
-    laps: list[Lap] = field(default_factory=lambda: [])
+    laps: list[Lap] = field(default_factory=list[Lap])
     _first: int | None = None
     _last: int | None = None
     _open: tuple[int, int | None] | None = None

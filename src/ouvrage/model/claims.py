@@ -1,4 +1,7 @@
-"""A claim: something somebody else asserts. It never turns into a measurement."""
+"""A claim: something somebody else asserts. It never turns into a measurement.
+
+It keeps who said it, what they gain by it and what they left out, so that a reader can weigh it.
+"""
 
 from __future__ import annotations
 

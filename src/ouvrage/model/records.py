@@ -1,4 +1,7 @@
-"""What the ledger states about itself: refused statements and withdrawn ones."""
+"""What the ledger states about itself: refused statements and withdrawn ones.
+
+Both are facts like any other, since a refusal that left no trace could not be found later.
+"""
 
 from __future__ import annotations
 

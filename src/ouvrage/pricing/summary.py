@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ouvrage.base.grades import Grade
+from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.evidence.figures import Sheet
 from ouvrage.metering.cause import NAMES, Cause
@@ -24,7 +24,6 @@ from ouvrage.pricing.words import (
     percent,
     ranged,
     rounded,
-    safe,
     shortened,
 )
 
@@ -62,7 +61,7 @@ def _explained(sheet: Sheet) -> str:
 
 def _answer(view: RunView, sheet: Sheet, reckoning: Reckoning, cause: Cause, plain: bool) -> str:
     said = _ended(view, plain) + _unit_answer(view, sheet, reckoning, plain)
-    return f"{said}; {waited(reckoning, cause, plain)}."
+    return f"{said}; {waited(reckoning, sheet, cause, plain)}."
 
 
 def _ended(view: RunView, plain: bool) -> str:
@@ -99,7 +98,7 @@ def _unit_answer(view: RunView, sheet: Sheet, reckoning: Reckoning, plain: bool)
     return f"{counted(units.finished, units.name)}{all_in}; none could be timed"
 
 
-def waited(reckoning: Reckoning, cause: Cause, plain: bool) -> str:
+def waited(reckoning: Reckoning, sheet: Sheet, cause: Cause, plain: bool) -> str:
     """``the model waited 38 % of the time for data``."""
     use = reckoning.steady
     if not use.total_us:
@@ -107,7 +106,7 @@ def waited(reckoning: Reckoning, cause: Cause, plain: bool) -> str:
     grade = mark(cause.grade, plain)
     if cause.key is None:
         share = Fraction(use.us["computing"], use.total_us)
-        how = Grade.MEASURED if use.measured["computing"] == use.us["computing"] else Grade.ASSUMED
+        how = sheet["steady.computing"].grade
         return f"it computed {percent(share)} of the time{mark(how, plain)}"
     if cause.key == "throttled":
         return f"the CPU limit stopped it {percent(cause.share)} of the time{grade}"
@@ -196,7 +195,10 @@ def _time(reckoning: Reckoning, cause: Cause, sheet: Sheet, plain: bool) -> list
         return []
     period = " (steady phase)" if use.total_us != reckoning.whole.total_us else ""
     lines = [
-        row("where the time went", f"{time_bar(use, plain)}  {shares_words(use, plain)}{period}")
+        row(
+            "where the time went",
+            f"{time_bar(use, plain)}  {shares_words(use, sheet, plain)}{period}",
+        )
     ]
     lines.append(row("why", f"{safe(cause.evidence)}{mark(cause.grade, plain)}"))
     saved = sheet.number("worth.seconds_per_unit")
@@ -223,18 +225,17 @@ def time_bar(use: TimeUse, plain: bool, width: int = 10) -> str:
     return bar(parts, width)
 
 
-def shares_words(use: TimeUse, plain: bool) -> str:
+def shares_words(use: TimeUse, sheet: Sheet, plain: bool) -> str:
     """``61 % computing ●, 38 % waiting for data ●``, largest first, little ones left out."""
     held = [(Fraction(use.us[key], use.total_us), key) for key in KEYS if use.us[key]]
     held.sort(key=lambda pair: -pair[0])
     words: list[str] = []
     for share, key in held:
+        figure = sheet[f"steady.{key}"]
         if share >= _LEAST_SHOWN:
-            measured = use.measured[key] == use.us[key]
-            grade = Grade.MEASURED if measured else Grade.ASSUMED
-            shown = "" if key == "unknown" else mark(grade, plain)
+            shown = "" if key == "unknown" else mark(figure.grade, plain)
             partly = Fraction(use.measured[key], use.us[key])
             if 0 < partly < 1:
-                shown += f" ({percent(partly)} of it{mark(Grade.MEASURED, plain)})"
+                shown += f" ({percent(partly)} of it{mark(min(figure.shares), plain)})"
             words.append(f"{percent(share)} {NAMES[key]}{shown}")
     return ", ".join(words)

@@ -45,6 +45,11 @@ def _s(us: int | Fraction) -> Fraction:
     return Fraction(us) / US
 
 
+def _assumed(view: RunView) -> Grade:
+    """The grade of what rests on an assumption as well as on the run's facts."""
+    return weakest((Grade.ASSUMED, view.grade))
+
+
 def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
     units = reckoning.units
     end = view.facts("run.ended")
@@ -53,7 +58,7 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         "wall_s",
         _s(view.wall_us),
         "s",
-        Grade.MEASURED,
+        view.grade,
         "from the start to the last moment in the spool" if lost else "from the start to the end",
         facts=view.facts("run.started") + (end or view.facts("run.window")),
     )
@@ -61,7 +66,7 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         "units",
         units.finished,
         units.name,
-        Grade.MEASURED,
+        view.grade,
         f"finished units, counted from {units.how}",
         facts=facts_of_units(view, units),
     )
@@ -70,7 +75,7 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
             "coverage",
             Fraction(min(covered_us(view), view.wall_us), view.wall_us),
             "1",
-            Grade.MEASURED,
+            view.grade,
             "share of the wall time in which samples came when they were due",
             inputs=("wall_s",),
             facts=view.facts("run.window"),
@@ -90,9 +95,7 @@ def _seconds(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
             yield unknown(f"seconds_per_unit.{name}", "s", "time per unit after warm-up", why)
         return
     method = f"median of {len(values)} timed units; {WARMUP_RULE}"
-    yield known(
-        "seconds_per_unit.median", _s(median(values)), "s", Grade.MEASURED, method, facts=facts
-    )
+    yield known("seconds_per_unit.median", _s(median(values)), "s", view.grade, method, facts=facts)
     interval = median_interval(values)
     if interval is None:
         why = "one timed unit has no interval"
@@ -101,12 +104,12 @@ def _seconds(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         return
     for name, value in (("low", interval.low), ("high", interval.high)):
         path = f"seconds_per_unit.{name}"
-        yield known(path, _s(value), "s", Grade.MEASURED, interval.method, facts=facts)
+        yield known(path, _s(value), "s", view.grade, interval.method, facts=facts)
     yield known(
         "seconds_per_unit.confidence",
         interval.confidence,
         "1",
-        Grade.MEASURED,
+        view.grade,
         f"probability that the interval holds the median: {interval.method}",
         facts=facts,
     )
@@ -125,7 +128,7 @@ def _phase_figures(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         if length is None:
             yield unknown(path, "s", methods[name], "no unit could be timed")
         else:
-            yield known(path, _s(length), "s", Grade.MEASURED, methods[name], facts=facts)
+            yield known(path, _s(length), "s", view.grade, methods[name], facts=facts)
 
 
 def _time_figures(view: RunView, root: str, use: TimeUse) -> Iterable[Figure]:
@@ -133,15 +136,15 @@ def _time_figures(view: RunView, root: str, use: TimeUse) -> Iterable[Figure]:
     facts = view.facts("run.window", "run.spans")
     period = "the run" if root == "time" else "the steady phase"
     for key in KEYS:
-        parts = [(Grade.MEASURED, use.measured[key])]
+        parts = [(view.grade, use.measured[key])]
         if key == "unknown":
             gap = min(use.gap_us, use.us[key])
-            parts = [(Grade.MEASURED, gap), (Grade.ASSUMED, use.us[key] - gap)]
+            parts = [(view.grade, gap), (_assumed(view), use.us[key] - gap)]
         else:
-            parts.append((Grade.ASSUMED, use.us[key] - use.measured[key]))
+            parts.append((_assumed(view), use.us[key] - use.measured[key]))
         held = [(grade, amount) for grade, amount in parts if amount]
         shares = weighted_shares([(Fraction(amount), whole(grade)) for grade, amount in held])
-        grade = weakest(grade for grade, _ in held) if held else _empty_grade(use)
+        grade = weakest(grade for grade, _ in held) if held else _empty_grade(view, use)
         rule = SPAN_RULE if use.measured[key] * 2 > use.us[key] else SAMPLE_RULE
         yield known(
             f"{root}.{key}",
@@ -155,9 +158,10 @@ def _time_figures(view: RunView, root: str, use: TimeUse) -> Iterable[Figure]:
         )
 
 
-def _empty_grade(use: TimeUse) -> Grade:
+def _empty_grade(view: RunView, use: TimeUse) -> Grade:
     """A key without any time is as good as the way it was looked for."""
-    return Grade.MEASURED if use.emitter and not any(_inferred_part(use)) else Grade.ASSUMED
+    told_all = use.emitter and not any(_inferred_part(use))
+    return view.grade if told_all else _assumed(view)
 
 
 def _inferred_part(use: TimeUse) -> list[int]:
@@ -172,7 +176,7 @@ def _price(view: RunView) -> Figure:
         "price.amount",
         Fraction(Decimal(price.amount)),
         f"{price.currency}/{price.per}",
-        Grade.ASSUMED,
+        _assumed(view),
         "as typed on the command line",
         facts=view.facts("run.started"),
     )
@@ -190,13 +194,13 @@ def _costs(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         return
     total = price.cost_of(view.wall_us)
     inputs = ("price.amount", "wall_s")
-    yield known("cost.total", total, currency, Grade.ASSUMED, total_method, inputs=inputs)
+    yield known("cost.total", total, currency, _assumed(view), total_method, inputs=inputs)
     if finished:
         yield known(
             "cost_per_unit.all_in",
             total / finished,
             currency,
-            Grade.ASSUMED,
+            _assumed(view),
             all_in_method,
             inputs=("cost.total", "units"),
         )
@@ -217,7 +221,7 @@ def _marginal(reckoning: Reckoning, view: RunView, paths: dict[str, str]) -> Ite
                 path,
                 price.cost_of(held.value * US),
                 price.currency,
-                Grade.ASSUMED,
+                _assumed(view),
                 method,
                 inputs=("price.amount", held.path),
             )
@@ -238,7 +242,7 @@ def _worth(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         return
     saved = median(values) * Fraction(use.us[key], use.total_us)
     measured = use.measured[key] == use.us[key]
-    grade = Grade.MEASURED if measured else Grade.ASSUMED
+    grade = view.grade if measured else _assumed(view)
     inputs = (f"{STEADY}.{key}", "phases.steady_s", "seconds_per_unit.median")
     yield known("worth.seconds_per_unit", _s(saved), "s", grade, method, inputs=inputs)
     if price is None:
@@ -248,7 +252,7 @@ def _worth(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         "worth.cost_per_unit",
         price.cost_of(saved),
         currency,
-        Grade.ASSUMED,
+        _assumed(view),
         "price x worth.seconds_per_unit",
         inputs=("price.amount", "worth.seconds_per_unit"),
     )

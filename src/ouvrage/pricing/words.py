@@ -1,36 +1,20 @@
 """Figures and names as a person reads them: digits, marks, ranges, bars, safe text.
 
 Decides where digits stop (where the data stop: at the first digit of the interval's half width,
-else after three), how a grade is marked, and that nothing a program printed or a user typed reaches
-the terminal as a control sequence.
+else after three), and how a grade is marked.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import fixed, significant
+from ouvrage.base.numbers import fixed
+from ouvrage.base.text import safe
 
 BAR_WIDTH = 10
 _MOST_PLACES = 15
-
-
-def safe(text: str) -> str:
-    """Text with every control, format and separator character shown instead of sent."""
-    return "".join(_shown(c) if unicodedata.category(c)[0] in "CZ" else c for c in text)
-
-
-def _shown(character: str) -> str:
-    if character == " ":
-        return character
-    return (
-        character.encode("unicode_escape").decode("ascii")
-        if character.isascii()
-        else (f"\\u{ord(character):04x}")
-    )
 
 
 def shortened(text: str, width: int) -> str:
@@ -83,9 +67,21 @@ def ranged(
     return fixed(value, places), f"{fixed(low, places)}{to}{fixed(high, places)}"
 
 
+def give_or_take(
+    value: Fraction, low: Fraction | None, high: Fraction | None, plain: bool
+) -> tuple[str, str]:
+    """A value and how far its range reaches to the farther side, ``("4.41", " ± 0.06")``."""
+    places = places_for(value, low, high)
+    if low is None or high is None:
+        return fixed(value, places), ""
+    return fixed(
+        value, places
+    ), f" {'+-' if plain else '±'} {fixed(max(high - value, value - low), places)}"
+
+
 def rounded(value: Fraction) -> str:
     """Three significant digits, no exponent; whole numbers of more digits stay whole."""
-    return fixed(value, 0) if abs(value) >= 1000 else significant(value, 3)
+    return fixed(value, places_for(value, None, None))
 
 
 def percent(share: Fraction) -> str:

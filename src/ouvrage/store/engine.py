@@ -70,7 +70,7 @@ def damage(engine: Engine) -> list[str]:
         return []
     with engine.connect() as connection:
         found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
-    return [str(line) for line in found if line != "ok"]
+    return [line for text in found for line in str(text).splitlines() if line != "ok"]
 
 
 @contextmanager
@@ -94,6 +94,7 @@ def _postgres(text: str) -> Engine:
             connect_args={"connect_timeout": 10},
             # A writer that waited for another must see what that one wrote.
             isolation_level="READ COMMITTED",
+            paramstyle="format",  # parameters by place, as for SQLite: see ``rows.insert_rows``
         )
     except ModuleNotFoundError as error:
         raise OuvrageError(

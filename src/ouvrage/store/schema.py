@@ -53,7 +53,7 @@ facts = Table(
 head = Table(
     "head",
     metadata,
-    Column("only", Integer, CheckConstraint("only = 1", name="head_only"), primary_key=True),
+    Column("one", Integer, CheckConstraint("one = 1", name="head_only"), primary_key=True),
     Column("seq", BigInteger, nullable=False),
     Column("recorded_at", BigInteger, nullable=False),
 )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ouvrage.base.errors import OuvrageError
@@ -26,7 +26,7 @@ from ouvrage.ledger.admission import admit
 from ouvrage.ledger.conflicts import conflict_fact
 from ouvrage.ledger.facts import Fact, Recorded, first_difference
 from ouvrage.store.engine import damage, engine_for, name_of, told, writing
-from ouvrage.store.rows import recorded_of, row_of
+from ouvrage.store.rows import insert_rows, recorded_of, row_of
 from ouvrage.store.schema import facts, head
 from ouvrage.store.upgrade import bring_up_to_date
 
@@ -112,7 +112,7 @@ class Store:
     def _append_new(self, batch: Sequence[Fact], now_us: int) -> list[Outcome]:
         """Insert a batch of facts that are all new, or raise ``IntegrityError``."""
         with writing(self.engine) as connection:
-            before = _wait_for_head(connection)
+            before = wait_for_head(connection)
             _write(connection, batch, before, now_us)
         return [
             Outcome(key=fact.key, result="accepted", seq=seq)
@@ -122,7 +122,7 @@ class Store:
     def _append_known(self, batch: Sequence[Fact], now_us: int, own_source: str) -> list[Outcome]:
         """Append a batch of which some facts may be here already."""
         with writing(self.engine) as connection:
-            before = _wait_for_head(connection)
+            before = wait_for_head(connection)
             sorting = Sorting(_stored(connection, batch), before.seq, own_source)
             outcomes = [sorting.place(fact) for fact in batch]
             noted = sorting.conflicts()
@@ -195,15 +195,15 @@ class Store:
     def refill(self, records: Sequence[Recorded]) -> None:
         """Put a whole ledger back as it was, into a store that holds nothing."""
         with told(self.engine), writing(self.engine) as connection:
-            self._refuse_unless_empty(_wait_for_head(connection))
+            self._refuse_unless_empty(wait_for_head(connection))
             for start in range(0, len(records), _CHUNK):
                 rows = [
                     row_of(entry.fact, entry.seq, entry.recorded_at, entry.stored_sha256)
                     for entry in records[start : start + _CHUNK]
                 ]
-                connection.execute(insert(facts), rows)
+                insert_rows(connection, rows)
             if records:
-                _move_head(connection, records[-1].seq, records[-1].recorded_at)
+                move_head(connection, records[-1].seq, records[-1].recorded_at)
 
 
 class Sorting:
@@ -236,7 +236,7 @@ class Sorting:
         return [fact for key, fact in self._conflicts.items() if key not in self._known]
 
 
-def _wait_for_head(connection: Connection) -> Head:
+def wait_for_head(connection: Connection) -> Head:
     """Wait for the writer before us, if any, and keep the next one waiting."""
     connection.execute(update(head).values(seq=head.c.seq))
     return _read_head(connection)
@@ -247,15 +247,15 @@ def _read_head(connection: Connection) -> Head:
     return Head(seq=seq, recorded_at=recorded_at)
 
 
-def _move_head(connection: Connection, seq: int, recorded_at: int) -> None:
+def move_head(connection: Connection, seq: int, recorded_at: int) -> None:
     connection.execute(update(head).values(seq=seq, recorded_at=recorded_at))
 
 
 def _write(connection: Connection, batch: Sequence[Fact], before: Head, now_us: int) -> None:
     moment = max(now_us, before.recorded_at + 1)
     rows = [row_of(fact, seq, moment) for seq, fact in enumerate(batch, before.seq + 1)]
-    connection.execute(insert(facts), rows)
-    _move_head(connection, before.seq + len(batch), moment)
+    insert_rows(connection, rows)
+    move_head(connection, before.seq + len(batch), moment)
 
 
 def _stored(connection: Connection, batch: Iterable[Fact]) -> dict[str, Recorded]:

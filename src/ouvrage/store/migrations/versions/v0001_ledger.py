@@ -92,12 +92,12 @@ def _create_ledger() -> None:
     op.create_index("facts_subject", "facts", ["subject"])
     head = op.create_table(
         "head",
-        sa.Column("only", sa.Integer, primary_key=True),
+        sa.Column("one", sa.Integer, primary_key=True),
         sa.Column("seq", sa.BigInteger, nullable=False),
         sa.Column("recorded_at", sa.BigInteger, nullable=False),
-        sa.CheckConstraint("only = 1", name="head_only"),
+        sa.CheckConstraint("one = 1", name="head_only"),
     )
-    op.bulk_insert(head, [{"only": 1, "seq": 0, "recorded_at": 0}])
+    op.bulk_insert(head, [{"one": 1, "seq": 0, "recorded_at": 0}])
 
 
 def _create_projections() -> None:

@@ -1,0 +1,127 @@
+"""``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.base.time import utc_text
+from ouvrage.cli.comparing import compared
+from ouvrage.cli.ledger import Ledger, known_runs, opened, past
+from ouvrage.cli.options import json_option, moment, plain_option
+from ouvrage.cli.output import say_json, say_text, table
+from ouvrage.evidence.explain import exact_text, explanation, valued
+from ouvrage.evidence.figures import Figure, Sheet
+from ouvrage.evidence.published import CLAIMS, claim_sheet
+from ouvrage.ledger.facts import Recorded
+from ouvrage.pricing.words import mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """A figure's name taken apart: ``R7K2+M3QD:speed_up@2026-11-30T14:05:09Z``."""
+
+    objects: tuple[str, ...]
+    path: str | None
+    as_of: int | None
+
+
+def name_of(text: str) -> Name:
+    """Read a figure's name; the path and the moment may be missing."""
+    what, _, when = text.partition("@")
+    whose, _, path = what.partition(":")
+    objects = tuple(whose.split("+"))
+    if not all(objects):
+        raise OuvrageError(
+            "figure/unreadable",
+            f"{text!r} names no figure",
+            hint="write it as it was printed, such as R7K2:cost_per_unit.marginal; "
+            "ouvrage explain last lists the figures of the latest run",
+        )
+    return Name(objects=objects, path=path or None, as_of=moment(when) if when else None)
+
+
+@click.command()
+@click.argument("figure", metavar="FIGURE")
+@json_option
+@plain_option
+def explain(figure: str, as_json: bool, plain: bool) -> None:
+    """Where FIGURE comes from: how it was made, and the facts it stands on.
+
+    \b
+    R7K2:cost_per_unit.marginal   one figure of a run
+    R7K2+M3QD:speed_up            one of a comparison
+    R7K2                          every figure of a run, with its name
+
+    With @TIME at the end: as known then. A figure is computed anew from the facts each time.
+    """
+    name = name_of(figure)
+    with opened() as ledger:
+        sheet, records = sheet_called(ledger, name)
+    if name.path is None:
+        _list(sheet, as_json=as_json, plain=plain)
+        return
+    found = explanation(sheet, name.path, records)
+    if as_json:
+        say_json(found.json())
+    else:
+        say_text("\n".join(found.lines(plain=plain)))
+
+
+def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]:
+    """The figures of a run, a comparison or a claim, with the records they stand on."""
+    as_of = past(name.as_of, ledger)
+    if name.objects[0] in CLAIMS and len(name.objects) == 1:
+        return _claimed(ledger, name.objects[0], as_of)
+    runs = known_runs(ledger, name.objects, as_of)
+    if len(runs) > 1:
+        found = compared(ledger, runs, None, as_of)
+        return found.comparison.sheet, found.records
+    (one,) = ledger.assessed(runs, as_of)
+    return one.sheet, one.records
+
+
+def _claimed(ledger: Ledger, name: str, as_of: int | None) -> tuple[Sheet, Sequence[Recorded]]:
+    records = ledger.store.records(subject=name, as_of=as_of)
+    if not records:
+        raise OuvrageError(
+            "claim/not-recorded",
+            f"the claim {name} is not in this ledger" + (" as known then" if as_of else ""),
+            hint=f"ouvrage compare RUN RUN --claim {name} records it",
+        )
+    moment_ = as_of if as_of is not None else max(entry.recorded_at for entry in records)
+    return claim_sheet(CLAIMS[name], moment_), records
+
+
+def _list(sheet: Sheet, *, as_json: bool, plain: bool) -> None:
+    """Every figure of a sheet with the name to explain it by."""
+    when = utc_text(sheet.as_of)
+    figures = list(sheet.figures.values())
+    if as_json:
+        say_json(
+            {
+                "object": sheet.object,
+                "as_of": when,
+                "figures": [_figure_json(sheet, figure, when) for figure in figures],
+            }
+        )
+        return
+    rows = [
+        (f"{sheet.object}:{figure.path}", valued(figure) + mark(figure.grade, plain))
+        for figure in figures
+    ]
+    say_text(table(("figure", f"as known at {when}"), rows, "<<"))
+    say_text(f"\nWhere one comes from: ouvrage explain {rows[0][0]}")
+
+
+def _figure_json(sheet: Sheet, figure: Figure, when: str) -> dict[str, str | None]:
+    return {
+        "name": f"{sheet.object}:{figure.path}@{when}",
+        "value": exact_text(figure),
+        "unit": figure.unit,
+        "grade": figure.grade.word if figure.grade else None,
+        "why": figure.why,
+    }

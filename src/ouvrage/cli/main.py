@@ -1,0 +1,99 @@
+"""The command line's root: which verbs there are, and the one way a mistake leaves the program.
+
+Decides how refusals, usage errors and interrupts become lines (or JSON) and an exit code. A verb's
+module is imported when that verb is called, so that ``ouvrage --help`` does not load the store.
+Anything unexpected is left to end the program with its traceback: hiding it would help nobody.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.cli.output import say_error, say_text
+
+VERBS: dict[str, tuple[str, str, str]] = {
+    "run": ("run_files", "run", "Meter a command: what did a finished unit of it cost?"),
+    "runs": ("runs", "runs", "List the runs, newest first."),
+    "report": ("report", "report", "What one run cost, and where its time went."),
+    "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
+    "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
+    "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
+    "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
+    "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),
+    "restore": ("ledger_verbs", "restore", "Fill an empty home from a backup."),
+}
+"""Verb → module below ``ouvrage.cli``, attribute, and the line that ``--help`` shows."""
+
+
+class Verbs(click.Group):
+    """A group whose verbs are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs in the order in which a newcomer needs them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command, imported now; None for a word that is no verb."""
+        if cmd_name not in VERBS:
+            return None
+        module, attribute, _ = VERBS[cmd_name]
+        return getattr(importlib.import_module(f"ouvrage.cli.{module}"), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs from the table above, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in VERBS.items()])
+
+
+@click.group(cls=Verbs, invoke_without_command=True)
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """What did a finished unit of work cost, on this machine and on that one?
+
+    \b
+    Begin:  ouvrage run --price 0.30/h -- python train.py
+    Then:   ouvrage report last
+    """
+    if ctx.invoked_subcommand is None:
+        say_text(ctx.get_help())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code: 0 done, 1 something failed, 2 bad input."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _print_what_the_terminal_can()
+    try:
+        result = root.main(args=arguments, prog_name="ouvrage", standalone_mode=False)
+    except OuvrageError as error:
+        return say_error(error, as_json="--json" in arguments)
+    except click.ClickException as error:
+        return say_error(_usage(error), as_json="--json" in arguments)
+    except click.Abort:
+        say_text("interrupted", err=True)
+        return 130
+    except BrokenPipeError:  # the reader has seen enough, as in `ouvrage runs | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _usage(error: click.ClickException) -> OuvrageError:
+    """Click's complaint in the form of every other refusal."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "ouvrage"
+    message = error.format_message().rstrip(".")
+    return OuvrageError("command/usage", message, hint=f"{path} --help shows what it takes")
+
+
+def _print_what_the_terminal_can() -> None:
+    """A terminal without UTF-8 gets ``?`` for a mark instead of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,62 @@
+"""Options that several verbs share, so that they mean the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.base.time import utc_us
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def moment(text: str) -> int:
+    """Microseconds of a moment that a person wrote; a date alone is its first instant, UTC."""
+    written = text if len(text) > 10 else f"{text}T00:00:00Z"
+    try:
+        return utc_us(written)
+    except ValueError as error:
+        raise OuvrageError(
+            "as-of/unreadable",
+            f"{text!r} is no moment: {error}",
+            hint="write it in UTC: 2026-11-30T14:05:09Z, or a date: 2026-11-30",
+        ) from error
+
+
+def _as_moment(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    return None if value is None else moment(value)
+
+
+def as_of_option(verb: Verb) -> Verb:
+    """``--as-of``."""
+    return click.option(
+        "--as-of",
+        metavar="TIME",
+        callback=_as_moment,
+        help="What was known at this moment (UTC), whatever came since.",
+    )(verb)
+
+
+def json_option(verb: Verb) -> Verb:
+    """``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")(verb)
+
+
+def plain_option(verb: Verb) -> Verb:
+    """``--plain``."""
+    return click.option("--plain", is_flag=True, help="Say grades in words, not in marks.")(verb)
+
+
+def html_option(verb: Verb) -> Verb:
+    """``--html``."""
+    return click.option(
+        "--html",
+        "html_file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Also write a page that needs nothing else.",
+    )(verb)

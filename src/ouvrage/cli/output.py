@@ -1,0 +1,102 @@
+"""How verbs print: text for people, one JSON value with ``--json``, refusals, files, tables.
+
+Labels and commands come from anywhere, so control characters in them are shown, never sent to the
+terminal. Columns line up by what a terminal draws, not by the number of characters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ouvrage.base.errors import OuvrageError
+
+
+def say_text(text: str, *, err: bool = False) -> None:
+    """Print lines for a person."""
+    click.echo(text, err=err)
+
+
+def json_text(value: Any) -> str:
+    """A JSON value as every verb prints and writes it: the same value, the same bytes."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def say_json(value: Any) -> None:
+    """Print one JSON value."""
+    click.echo(json_text(value))
+
+
+def say_error(error: OuvrageError, *, as_json: bool) -> int:
+    """Print a refusal (on stdout with ``--json``, where the reader waits for it); its exit code."""
+    if as_json:
+        say_json(error.as_json())
+    else:
+        say_text("\n".join(printable(line) for line in error.lines()), err=True)
+    return error.exit_code
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a whole file or leave what was there: a reader never sees half of it."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    if not path.name:
+        raise OuvrageError("file/no-name", "an empty file name", hint="name a file to write")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(data)
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):  # most often it could not even be made
+            beside.unlink()
+        raise OuvrageError(
+            "file/not-written",
+            f"{path} could not be written: {error.strerror}",
+            hint="name a file in a directory that you may write to",
+        ) from error
+
+
+def printable(text: str) -> str:
+    """The text with control characters shown as ``\\x1b``, so that it cannot steer a terminal."""
+    return "".join(
+        f"\\x{ord(c):02x}" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c
+        for c in text
+    )
+
+
+def shortened(text: str, width: int) -> str:
+    """A printable text of at most this many columns."""
+    clean = printable(text)
+    if drawn_width(clean) <= width:
+        return clean
+    while drawn_width(clean) > width - 1:
+        clean = clean[:-1]
+    return clean + "…"
+
+
+def drawn_width(text: str) -> int:
+    """Columns that a terminal uses for a text."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) != 0 for c in text)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str) -> str:
+    """Rows under a head, columns aligned; ``right`` holds one of ``<`` and ``>`` a column."""
+    lines = [list(head), *map(list, rows)]
+    widths = [max(drawn_width(line[i]) for line in lines) for i in range(len(head))]
+    return "\n".join(_aligned(line, widths, right) for line in lines)
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int], right: str) -> str:
+    cells = []
+    for text, width, side in zip(line, widths, right, strict=True):
+        blank = " " * (width - drawn_width(text))
+        cells.append(blank + text if side == ">" else text + blank)
+    return "  ".join(cells).rstrip()

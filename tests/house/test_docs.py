@@ -1,0 +1,108 @@
+"""The documentation says what is so: commands, options, targets, links and words exist.
+
+Commands are taken from the blocks that show a shell (lines that begin with ``$``) and asked for
+their own help, which must know every option that the page uses. Sphinx checks the links between
+pages; those of the README, which Sphinx does not read, are checked here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ouvrage.base.grades import Grade
+from ouvrage.ledger.kinds import KINDS
+from ouvrage.model.runs import OUTCOMES
+from tests.house.source import ROOT
+
+README = ROOT / "README.md"
+PAGES = sorted([README, *(ROOT / "docs").rglob("*.md")])
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+TIME_KEYS = (
+    *("computing", "waiting_data", "waiting_cpu", "waiting_storage", "waiting_network"),
+    *("waiting_memory", "throttled", "unknown"),
+)
+
+
+def _shell_lines(page: Path) -> list[str]:
+    text = page.read_text("utf-8")
+    shown = re.findall(r"^\s*\$ (.+)$", text, re.M)
+    return shown + re.findall(r"^\|[^|]*\|\s*`((?:ouvrage|make) [^`]+)`", text, re.M)
+
+
+def _calls(page: Path) -> list[list[str]]:
+    """The calls of our command on this page, without what stands behind ``--``."""
+    calls: list[list[str]] = []
+    for line in _shell_lines(page):
+        words = shlex.split(line.replace("…", ""), comments=True)
+        while words and "=" in words[0]:
+            words = words[1:]
+        if words[:2] == ["python3", "ouvrage.pyz"]:
+            words = words[1:]
+        if words and Path(words[0]).name in {"ouvrage", "ouvrage.pyz"}:
+            calls.append(words[1 : words.index("--")] if "--" in words else words[1:])
+    return calls
+
+
+@cache
+def _help(*verb: str) -> str:
+    asked = subprocess.run(
+        [sys.executable, "-m", "ouvrage", *verb, "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    return asked.stdout if asked.returncode == 0 else ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_on_a_page_exists_with_its_options(page: Path) -> None:
+    for call in _calls(page):
+        if call[:1] == ["--version"] or not call:
+            continue
+        verb = call[:2] if call[:2] in (["run", "export"], ["run", "import"]) else call[:1]
+        told = _help(*verb)
+        assert told, f"ouvrage {' '.join(verb)} has no help"
+        unknown = [word for word in call if word.startswith("--") and word not in told]
+        assert not unknown, f"ouvrage {' '.join(verb)} knows no {unknown}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_make_target_on_a_page_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    text = page.read_text("utf-8")
+    named = set(re.findall(r"`make ([a-z]+)[^`]*`", text)) | set(
+        re.findall(r"\$ make ([a-z]+)", text)
+    )
+    assert not named - targets
+
+
+def test_the_links_and_pictures_of_the_readme_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", README.read_text("utf-8")):
+        if "://" not in target:
+            assert (ROOT / target.partition("#")[0]).exists(), target
+
+
+def test_every_target_of_the_makefile_is_listed_and_no_file_hides_one() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    phony = re.search(r"^\.PHONY:(.*)$", makefile, re.M)
+    assert phony
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.M))
+    assert targets == set(phony[1].split())
+
+
+def test_the_glossary_holds_every_word_of_the_output() -> None:
+    page = (ROOT / "docs/concepts/glossary.md").read_text("utf-8")
+    terms = set(re.findall(r"^([A-Za-z_][\w -]*)$", page.partition("```{glossary}")[2], re.M))
+    nouns = {kind.rpartition(".")[2].rstrip("s") for kind, _ in KINDS}
+    nouns -= {"started", "ended"}  # how a run begins and ends: the word is run
+    wanted = {grade.word for grade in Grade} | set(OUTCOMES) | set(TIME_KEYS) | nouns
+    assert not sorted(wanted - terms)
