@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import ouvrage
 from ouvrage.adapters.clock import new_id, now_us
@@ -22,8 +22,10 @@ from ouvrage.meter.record import Record
 from ouvrage.meter.sampler import PERIOD_US, Instruments, Sampler
 from ouvrage.meter.spool_file import SpoolFile
 from ouvrage.meter.supervisor import Ending, Supervisor
-from ouvrage.meter.wiring import Wiring
-from ouvrage.metering.recognise import Recogniser
+from ouvrage.metering.recognise import Mark, Recogniser
+
+if TYPE_CHECKING:
+    from ouvrage.meter.command import Onlooker
 
 
 class Account:
@@ -45,7 +47,6 @@ class Account:
         self._inbox = inbox
         self._instruments = Instruments()
         self._recogniser = Recogniser(options.unit, options.unit_regex)
-        self._lock = threading.Lock()
         self._spool = self._open_spool()
         self._record = Record(self._spool)
 
@@ -90,19 +91,19 @@ class Account:
         """Something the meter met."""
         self._record.note(self._now(), code, text)
 
-    def _seen(self, stream: str, data: bytes) -> None:
-        """Look at what went by, in whichever thread it did."""
-        t = self._now()
-        with self._lock:
-            for mark in self._recogniser.feed(stream, data, t):
-                self._record.mark(mark.name, mark.via, None, mark.mark, mark.n, mark.t)
+    def _look(self, stream: str, data: bytes, moment_us: int) -> None:
+        self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
 
-    def keep(self, wiring: Wiring, child: int) -> Ending:
+    def _mark(self, marks: Iterable[Mark]) -> None:
+        for mark in marks:
+            self._record.mark(mark.name, mark.via, None, mark.mark, mark.n, mark.t)
+
+    def keep(self, onlooker: Onlooker, pumps: list[Pump], child: int) -> Ending:
         """Stand by until the command has ended and everything is on the disk."""
         supervisor = self._supervisor
         tree = self._instruments.tree
         tree.add(child)
-        pumps = wiring.pumps(supervisor.stop, self._seen)
+        onlooker.attend(self._look)
         sampler = Sampler(
             self._record,
             self._inbox,
@@ -111,8 +112,7 @@ class Account:
             supervisor,
             self._preload,
         )
-        for thread in (*pumps, sampler):
-            thread.start()
+        sampler.start()
         ended = supervisor.wait(tree) - self._origin
         sampler.join()
         sampler.receive()
@@ -137,8 +137,7 @@ class Account:
             self.note("spool/disk-full", self._spool.trouble)
 
     def _finish(self, ending: Ending, ended: int, outlived: int, asked: bool) -> None:
-        for mark in self._recogniser.flush(ended):
-            self._record.mark(mark.name, mark.via, None, mark.mark, mark.n, mark.t)
+        self._mark(self._recogniser.flush(ended))
         self._record.end(
             {
                 "t": ended,

@@ -8,7 +8,8 @@ its exit code stays. What is needed only beside the running command is imported 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.meter import launch
@@ -43,20 +44,48 @@ def _run(options: Options, path: str) -> Ending:
     supervisor = Supervisor(Signals(), wiring)
     inbox = Inbox()
     trouble = _open(inbox)
+    onlooker = Onlooker(supervisor)
     started_us, origin_us = now_us(), monotonic_us()
     try:
         child = supervisor.start(path, options.command, launch.environment(inbox.address))
+        pumps = wiring.pumps(supervisor.stop, onlooker.seen)
+        for pump in pumps:
+            pump.start()
         from ouvrage.meter.account import Account
 
         account = Account(options, started_us, origin_us, supervisor, inbox)
         if trouble:
             account.note("inbox/not-open", f"the program cannot report to the meter: {trouble}")
-        ending = account.keep(wiring, child)
+        ending = account.keep(onlooker, pumps, child)
     finally:
         supervisor.release_terminal()
         inbox.close()
     account.tell()
     return ending
+
+
+class Onlooker:
+    """Dates what the command prints, and keeps it until somebody is there to look at it."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[str, bytes, int]] = []
+        self._look: Callable[[str, bytes, int], None] = lambda *seen: self._waiting.append(seen)
+
+    def seen(self, stream: str, data: bytes) -> None:
+        """Bytes that went by just now, in whichever thread they did."""
+        moment = self._supervisor.moment()
+        with self._lock:
+            self._look(stream, data, moment)
+
+    def attend(self, look: Callable[[str, bytes, int], None]) -> None:
+        """From now on ``look`` gets everything, and first what waited; one call at a time."""
+        with self._lock:
+            self._look = look
+            for seen in self._waiting:
+                look(*seen)
+            self._waiting = []
 
 
 def _open(inbox: Inbox) -> str | None:

@@ -117,7 +117,7 @@ class Sampler(threading.Thread):
                 due = (now // PERIOD_US + 1) * PERIOD_US
             if now >= flush_due:
                 self._record.flush(sync=flush_due == 0)
-                flush_due = now + FLUSH_US
+                flush_due = (now // FLUSH_US + 1) * FLUSH_US
             if now >= preload_due:
                 self._preload()
                 preload_due = _NEVER
