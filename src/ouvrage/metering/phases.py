@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.units import Lap, Units
@@ -81,10 +80,15 @@ def warmup_laps(units: Units) -> int:
     while skipped < most:
         value = values[skipped]
         del later[bisect_left(later, value)]
-        if value <= SLOW * median(later):
+        if value <= SLOW * _middle(later):
             break
         skipped += 1
     return skipped
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _first_work(view: RunView, units: Units) -> int | None:
