@@ -94,6 +94,7 @@ def _postgres(text: str) -> Engine:
             connect_args={"connect_timeout": 10},
             # A writer that waited for another must see what that one wrote.
             isolation_level="READ COMMITTED",
+            pool_pre_ping=True,  # a connection that the server closed meanwhile is replaced
             paramstyle="format",  # parameters by place, as for SQLite: see ``rows.insert_rows``
         )
     except ModuleNotFoundError as error:
