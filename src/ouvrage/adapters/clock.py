@@ -1,4 +1,7 @@
-"""The clock and chance: the only module that reads either."""
+"""The clock and chance: the only module that reads either.
+
+Gives moments, durations and new ids. What they mean, and how they are written, is ``base``.
+"""
 
 from __future__ import annotations
 

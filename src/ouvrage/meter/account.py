@@ -6,6 +6,7 @@ Ctrl-C or Ctrl-\\ typed) and did not exit with 0, or that such a signal killed.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Iterable
@@ -154,7 +155,7 @@ class Account:
 
     def _preload(self) -> None:
         if self._options.report or not self._options.quiet:
-            import ouvrage.meter.summary  # noqa: F401 -- so that it is there at the end
+            importlib.import_module("ouvrage.meter.summary")
 
     def tell(self) -> None:
         """The summary and the report; the spool is released afterwards."""

@@ -1,4 +1,8 @@
-"""What a run tells when it is over, made from its spool by the same functions as any later report."""
+"""What a run tells when it is over, made from its spool by the same functions as any later report.
+
+Decides where it goes: for a person on stderr, as JSON into a file that is written whole or not at
+all. The figures and words are ``pricing``'s, and nothing is kept: the store reads the spool itself.
+"""
 
 from __future__ import annotations
 
