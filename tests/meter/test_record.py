@@ -229,3 +229,40 @@ def test_lines_that_come_in_one_read_are_counted_and_not_timed(
     program = script("for i in range(1, 4): print(f'Epoch {i}/3 loss 0.1')")
     meter.run(PY, program)
     assert [(n, t) for _, _, n, t in meter.units()] == [(1, None), (2, None), (3, None)]
+
+
+def test_a_fault_of_the_meters_own_does_not_touch_the_command(meter: Meter, tmp_path: Path) -> None:
+    """Whatever part breaks: output and exit code are the command's, and the fault is told."""
+    faults = {
+        "ouvrage.meter.account.Account.keep": b"warning[meter/failed]",
+        "ouvrage.meter.account.Account.__init__": b"warning[meter/failed]",
+        "ouvrage.metering.recognise.Recogniser.feed": b"",
+        "ouvrage.meter.sampler.Instruments.read": b"",
+        "ouvrage.metering.run_view.run_views": b"warning[report/failed]",
+    }
+    for name, told in faults.items():
+        owner, _, attribute = name.rpartition(".")
+        module, _, cls = (
+            owner.rpartition(".") if owner.split(".")[-1][0].isupper() else (owner, "", "")
+        )
+        starter = (
+            "import sys, importlib\n"
+            "def broken(*a, **k): raise ZeroDivisionError('made up')\n"
+            f"setattr(eval({('m.' + cls if cls else 'm')!r}, "
+            f"{{'m': importlib.import_module({module!r})}}), {attribute!r}, broken)\n"
+            "from ouvrage.__main__ import main\n"
+            "sys.exit(main(sys.argv[1:]))\n"
+        )
+        done = subprocess.run(
+            [PY, "-c", starter, "run", "--", "sh", "-c", "echo Epoch 1/1 loss; exit 9"],
+            env=meter.environment, capture_output=True, check=False, timeout=30, cwd=tmp_path,
+        )  # fmt: skip
+        assert (done.stdout, done.returncode) == (b"Epoch 1/1 loss\n", 9), (name, done.stderr)
+        assert told in done.stderr, name
+
+
+def test_closed_and_broken_stderr_change_no_exit_code(meter: Meter) -> None:
+    line = " ".join(meter.words("true", options=()))
+    for where in ("2>&-", "2> /dev/full", "2> >(exec true)"):
+        done = subprocess.run(["bash", "-c", f"{line} {where}"], env=meter.environment, check=False)
+        assert done.returncode == 0, where
