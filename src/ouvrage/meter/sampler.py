@@ -90,9 +90,18 @@ class Sampler(threading.Thread):
         self._preload = preload
 
     def run(self) -> None:
-        """The loop. What breaks here is noted and ends the sampling, never the command."""
+        """The loop."""
+        self._guarded(self._loop)
+
+    def finish(self) -> None:
+        """Take the last messages and the last sample; the thread has ended."""
+        self._guarded(self.receive)
+        self._guarded(self.sample)
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """What breaks here is noted and ends the sampling, never the command."""
         try:
-            self._loop()
+            step()
         except Exception as error:  # noqa: BLE001 -- the command must not feel a fault of the meter's
             text = f"sampling ended: {type(error).__name__}: {error}"
             self._record.note(self._moment(), "meter/sampler", text)
@@ -117,7 +126,7 @@ class Sampler(threading.Thread):
                 due = (now // PERIOD_US + 1) * PERIOD_US
             if now >= flush_due:
                 self._record.flush(sync=flush_due == 0)
-                flush_due = now + FLUSH_US
+                flush_due = (now // FLUSH_US + 1) * FLUSH_US
             if now >= preload_due:
                 self._preload()
                 preload_due = _NEVER

@@ -56,10 +56,10 @@ def phases_of(view: RunView, units: Units) -> Phases:
     skipped = warmup_laps(units)
     laps = units.laps[skipped:]
     begin = _first_work(view, units)
-    begin = None if begin is None else min(begin, wall)
+    begin = None if begin is None else max(0, min(begin, wall))
     warm = steady = None
     if laps:
-        warm = min(wall, max(laps[0].from_us, begin or 0))
+        warm = min(wall, max(laps[0].from_us, begin or 0, 0))
         begin = warm if begin is None else begin
         steady = max(warm, min(wall, max(lap.to_us for lap in laps)))
     return Phases(

@@ -17,7 +17,15 @@ from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
-from ouvrage.model.runs import RunEnded, RunMarks, RunSamples, RunSpans, RunStarted, RunWindow
+from ouvrage.model.runs import (
+    OUTCOMES,
+    RunEnded,
+    RunMarks,
+    RunSamples,
+    RunSpans,
+    RunStarted,
+    RunWindow,
+)
 
 MARKS = frozenset(("end", "head", "count"))
 VIAS = ("code", "regex", "line")
@@ -60,7 +68,7 @@ class RunView:
         """First to last moment known."""
         if self.ended is not None:
             return self.ended.wall_us
-        return max((window.to_us for window in self.windows), default=0)
+        return max(0, *(window.to_us for window in self.windows), 0)
 
     @property
     def outcome(self) -> str:
@@ -93,6 +101,11 @@ def fault_of(value: Any) -> str | None:
             return f"columns of {lengths} marks"
         if value.via not in VIAS or not MARKS.issuperset(value.mark):
             return "marks of an unknown sort"
+    if isinstance(value, RunEnded):
+        if value.outcome not in OUTCOMES:
+            return f"an outcome called {value.outcome!r}"
+        if value.wall_us < 0:
+            return f"a run of {value.wall_us} us"
     return None
 
 
