@@ -30,7 +30,7 @@ def run(*seconds: float, **changes: Any) -> RunView:
     for took in seconds:
         at += took
         moments.append(at)
-    return view_of(header(**changes), *busy(60), ends(*moments), end(60))
+    return view_of(header(**changes), *busy(120), ends(*moments), end(120))
 
 
 SLOW, FAST = (4.4, 4.41, 4.42, 4.43, 4.44), (3.3, 3.31, 3.32, 3.33, 3.34)
@@ -93,6 +93,16 @@ class TestVerdict:
         assert comparison["distinguishable"] is False
         assert comparison["cost_ratio_low"] <= 1 <= comparison["cost_ratio_high"]
         assert found.lines()[0].startswith("Not distinguishable: ")
+
+    def test_medians_that_contradict_the_pairs_are_no_verdict(self) -> None:
+        # most of the second's units are faster, yet its median is slower: two sorts of units
+        one = (4.0,) * 11 + (5.0,) * 10
+        other = (3.0,) * 10 + (4.01,) * 11
+        found = side_by_side(run(*one, price=CHEAP), run(*other, price=CHEAP, run=OTHER_RUN))
+        comparison = found.json()["comparison"]
+        assert comparison["cheaper"] is None
+        assert comparison["why_not"].startswith("the medians and the pairwise")
+        assert found.lines()[0].startswith("Not distinguishable: the medians")
 
     def test_too_few_units_are_no_verdict_and_it_says_whose(self) -> None:
         found = side_by_side(

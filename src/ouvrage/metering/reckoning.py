@@ -18,17 +18,16 @@ from ouvrage.metering.units import Units, units_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reckoning:
-    """``whole`` is where the time of the whole run went, ``steady`` that of its steady phase."""
+    """``whole`` is where the time of the whole run went, ``steady`` that of its steady phase.
+
+    ``per_unit_us`` is what figures per unit stand on: each timed unit after warm-up.
+    """
 
     units: Units
     phases: Phases
     whole: TimeUse
     steady: TimeUse
-
-    @property
-    def per_unit_us(self) -> list[Fraction]:
-        """What figures per unit stand on: microseconds of each timed unit after warm-up."""
-        return [lap.per_unit_us for lap in self.phases.steady]
+    per_unit_us: tuple[Fraction, ...]
 
 
 @lru_cache(maxsize=8)
@@ -42,6 +41,7 @@ def reckon(view: RunView) -> Reckoning:
         units=units,
         phases=phases,
         whole=whole,
+        per_unit_us=tuple(lap.per_unit_us for lap in phases.steady),
         steady=whole if (start, end) == (0, view.wall_us) else time_use(view, start, end),
     )
 

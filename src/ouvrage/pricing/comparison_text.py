@@ -61,7 +61,7 @@ def _no_verdict(pair: Pair, plain: bool) -> str:
         by = max(speed_up, pair.time_ratio)
         words = f"{faster.name} is {_times(by, plain)} as fast"
         return f"No verdict on money, since {pair.why}; {words}."
-    if edges is None:
+    if edges is None or not edges[0] <= 1 <= edges[1]:
         return f"Not distinguishable: {pair.why}."
     low, high = (_signed(edge - 1, plain) for edge in edges)
     to = "to" if plain else "…"
