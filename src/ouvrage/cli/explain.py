@@ -126,6 +126,6 @@ def _figure_json(sheet: Sheet, figure: Figure, when: str) -> dict[str, str | Non
         "name": f"{sheet.object}:{figure.path}@{when}",
         "value": exact_text(figure),
         "unit": figure.unit,
-        "grade": figure.grade.word if figure.grade else None,
+        "grade": figure.grade.word if figure.grade is not None else None,
         "why": figure.why,
     }

@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from ouvrage.adapters.home import home
+from ouvrage.base.text import safe
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option
-from ouvrage.cli.output import printable, say_json, say_text
+from ouvrage.cli.output import say_json, say_text
 from ouvrage.ledger.laws import Breach
 from ouvrage.store.archive import Archived
 from ouvrage.store.archive import backup as write_backup
@@ -78,7 +79,7 @@ def backup(file: Path, *, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def restore(file: Path, *, as_json: bool) -> int:
     """Fill an empty home from the backup FILE.
@@ -112,7 +113,7 @@ def audit_text(found: Audit) -> str:
     if found.unread:
         lines += ["", "  kept, and not understood by this version:"]
         lines += [
-            f"    {_count(count, 'fact')} of {printable(kind)} version {version}"
+            f"    {_count(count, 'fact')} of {safe(kind)} version {version}"
             for (kind, version), count in found.unread.items()
         ]
     if found.missing:
@@ -136,8 +137,8 @@ def _verdict(found: Audit) -> str:
 def _breach_lines(first: Breach) -> list[str]:
     return [
         f"first broken: {first.law}",
-        f"  {printable(first.where)}",
-        f"  {printable(first.found)}",
+        f"  {safe(first.where)}",
+        f"  {safe(first.found)}",
         "  hint: nothing was changed; compare with the last backup before you record more",
     ]
 
