@@ -64,7 +64,11 @@ class Bench:
         """Wall seconds of a command."""
         start = time.perf_counter()
         subprocess.run(
-            words, env=self.environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            words,
+            env=self.environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         return time.perf_counter() - start
 
@@ -143,13 +147,15 @@ def calls(bench: Bench) -> None:
     done = subprocess.run(
         [PY, "-c", CALLS], env=bench.environment, check=True, capture_output=True, text=True
     )
-    for name, value in zip(("unit()", "with span()", "watch(), an item"), done.stdout.split(), strict=True):
+    for name, value in zip(
+        ("unit()", "with span()", "watch(), an item"), done.stdout.split(), strict=True
+    ):
         bench.tell(f"{name}, nobody listens", float(value), CALL_US, "us")
 
 
 def main() -> int:
     """Everything, in order."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--sampled", type=float, default=30.0)

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
-    from typing import Any, TypeVar
+    from typing import Any, SupportsIndex, TypeVar
 
     T = TypeVar("T")
 
@@ -179,8 +179,8 @@ def _after_fork() -> None:
         _link.after_fork()
 
 
-def unit(name: str = "unit", count: int = 1) -> None:
-    """One unit of work (or ``count`` of them) is finished now."""
+def unit(name: object = "unit", count: SupportsIndex = 1) -> None:
+    """One unit of work (or ``count`` of them) is finished now; what is no text or count is let be."""
     link = _link
     if link is None:
         return
@@ -251,7 +251,7 @@ def _leave(name: str, count: int) -> None:
 _nobody = _Span("")
 
 
-def span(name: str) -> _Span:
+def span(name: object) -> _Span:
     """``with ouvrage.span("checkpoint"): ...`` counts the time inside under that name."""
     if _link is None:
         return _nobody
@@ -315,7 +315,7 @@ class _IteratorWatch(_Watch):
         return item
 
 
-def watch(iterable: Iterable[T], name: str = "data") -> Iterable[T]:
+def watch(iterable: Iterable[T], name: object = "data") -> Iterable[T]:
     """The same iterable, with the time that a loop waits for its next item counted as ``name``.
 
     Length and attributes stay the iterable's own. Where nobody listens it *is* the iterable.

@@ -43,7 +43,11 @@ def test_the_environment_gains_one_variable_and_keeps_the_rest(meter: Meter) -> 
     odd = {b"PLAIN": b"1", b"ODD": b"\xff\xfe", b"EMPTY": b"", b"BASH_FUNC_f%%": b"() { :; }"}
     base = {os.fsencode(name): os.fsencode(value) for name, value in meter.environment.items()}
     # Neither LANG nor LC_ALL: Python would set LC_CTYPE for itself and for what it starts.
-    env = {name: value for name, value in (base | odd).items() if not name.startswith((b"LC_", b"LANG"))}
+    env = {
+        name: value
+        for name, value in (base | odd).items()
+        if not name.startswith((b"LC_", b"LANG"))
+    }
     plain = subprocess.run(["env", "-0"], env=env, capture_output=True, check=True).stdout
     metered = meter.run("env", "-0", env=env).stdout
     extra = set(metered.split(b"\0")) - set(plain.split(b"\0"))
@@ -66,7 +70,9 @@ def test_signal_dispositions_and_mask_are_those_of_a_plain_start(meter: Meter) -
 
 def without_the_c_librarys(status: bytes) -> bytes:
     """glibc's posix_spawn leaves its own two signals (32, 33) ignored, as in all it starts."""
-    return re.sub(rb"(SigIgn:\t)(\w+)", lambda m: b"%s%016x" % (m[1], int(m[2], 16) & ~(3 << 31)), status)
+    return re.sub(
+        rb"(SigIgn:\t)(\w+)", lambda m: b"%s%016x" % (m[1], int(m[2], 16) & ~(3 << 31)), status
+    )
 
 
 def test_an_ignored_hangup_stays_ignored(meter: Meter) -> None:

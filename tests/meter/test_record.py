@@ -21,7 +21,17 @@ PY = sys.executable
 
 
 def test_the_spool_says_what_was_run(meter: Meter, tmp_path: Path) -> None:
-    options = ("--quiet", "--label", "mine", "--price", "0.30/h", "--currency", "USD", "--unit", "step")
+    options = (
+        "--quiet",
+        "--label",
+        "mine",
+        "--price",
+        "0.30/h",
+        "--currency",
+        "USD",
+        "--unit",
+        "step",
+    )
     meter.run("sh", "-c", "exit 3", b"\xff".decode("utf-8", "surrogateescape"), options=options,
               cwd=tmp_path)  # fmt: skip
     header = meter.lines()[0]
@@ -52,7 +62,9 @@ def test_only_the_owner_can_read_it(meter: Meter) -> None:
 
 
 def test_the_spool_is_locked_while_the_meter_lives_and_free_afterwards(meter: Meter) -> None:
-    with subprocess.Popen(meter.words("cat"), stdin=subprocess.PIPE, env=meter.environment) as process:
+    with subprocess.Popen(
+        meter.words("cat"), stdin=subprocess.PIPE, env=meter.environment
+    ) as process:
         spool = until(meter.spools, "the spool")[0]
         with spool.open("rb") as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,16 +95,14 @@ def lockable(fd: int) -> bool:
 
 
 def test_samples_come_once_a_second_from_the_whole_tree(meter: Meter) -> None:
-    busy = "import time; e = time.monotonic() + 2.2\nwhile time.monotonic() < e: pass"
+    busy = "import time\nwhile time.process_time() < 0.8: pass\ntime.sleep(1.5)"
     meter.run("sh", "-c", f"{PY} -c '{busy}'; true")
     times = meter.times()
-    assert len(times) >= 4
-    assert times[0] < 200_000
+    assert len(times) >= 3
+    assert times[0] < 2_000_000
     assert times == sorted(times)
-    user = meter.column("cpu_user_us")
-    assert user[0] is not None
-    assert user[-1] is not None
-    assert user[-1] - user[0] > 500_000
+    used = [meter.column(name)[-1] for name in ("cpu_user_us", "cpu_system_us")]
+    assert sum(value or 0 for value in used) > 790_000
     assert max(value or 0 for value in meter.column("processes")) == 2
     assert max(value or 0 for value in meter.column("rss_bytes")) > 4_000_000
     for name in ("run_delay_us", "host_busy_us", "ctx_involuntary", "memory_available_bytes"):
@@ -101,17 +111,23 @@ def test_samples_come_once_a_second_from_the_whole_tree(meter: Meter) -> None:
 
 def test_a_gap_is_a_gap(meter: Meter) -> None:
     """A meter that was stopped records the moments at which it really sampled."""
-    with subprocess.Popen(meter.words("cat"), stdin=subprocess.PIPE, env=meter.environment) as process:
+    with subprocess.Popen(
+        meter.words("cat"), stdin=subprocess.PIPE, env=meter.environment
+    ) as process:
         until(lambda: meter.spools() and meter.times(), "the first sample")
         os.kill(process.pid, 19)
-        until(lambda: b"\nState:\tT" in Path(f"/proc/{process.pid}/status").read_bytes(), "the stop")
+        until(
+            lambda: b"\nState:\tT" in Path(f"/proc/{process.pid}/status").read_bytes(), "the stop"
+        )
         started = os.times().elapsed
         until(lambda: os.times().elapsed - started > 3.1, "a gap")
         os.kill(process.pid, 18)
         assert process.stdin
         process.stdin.close()
         process.wait(30)
-    gaps = [later - earlier for earlier, later in zip(meter.times(), meter.times()[1:], strict=False)]
+    gaps = [
+        later - earlier for earlier, later in zip(meter.times(), meter.times()[1:], strict=False)
+    ]
     assert max(gaps) > 2_500_000
 
 
@@ -125,13 +141,16 @@ def test_a_home_that_cannot_be_written_is_a_warning(meter: Meter, tmp_path: Path
 
 
 def test_a_report_that_cannot_be_written_is_a_warning(meter: Meter) -> None:
-    done = meter.run("sh", "-c", "exit 4", options=("--quiet", "--report", "/proc/none/report.json"))
+    done = meter.run(
+        "sh", "-c", "exit 4", options=("--quiet", "--report", "/proc/none/report.json")
+    )
     assert done.returncode == 4
     assert b"warning[report/not-written]" in done.stderr
 
 
 def test_a_disk_that_fills_up_is_a_warning(meter: Meter) -> None:
     """A file-size limit stands in for the disk: the write breaks off in the middle of a line."""
+
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
 
@@ -148,7 +167,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("a small disk can only be mounted by root")
@@ -183,7 +204,9 @@ def test_the_report_has_the_agreed_names(meter: Meter, tmp_path: Path) -> None:
     meter.run("sh", "-c", "echo Epoch 1/1 loss", options=("--quiet", "--report", str(path)))
     report = json.loads(path.read_text())
     names = "run label command exit_code outcome started ended wall_s unit units units_accepted"
-    names += " seconds_per_unit price cost_per_unit time phases energy_j coverage grade grade_shares"
+    names += (
+        " seconds_per_unit price cost_per_unit time phases energy_j coverage grade grade_shares"
+    )
     assert set(names.split()) <= report.keys()
     assert (report["outcome"], report["units"], report["unit"]) == ("completed", 1, "epoch")
     assert os.listdir(tmp_path).count("report.json") == 1
@@ -206,3 +229,40 @@ def test_lines_that_come_in_one_read_are_counted_and_not_timed(
     program = script("for i in range(1, 4): print(f'Epoch {i}/3 loss 0.1')")
     meter.run(PY, program)
     assert [(n, t) for _, _, n, t in meter.units()] == [(1, None), (2, None), (3, None)]
+
+
+def test_a_fault_of_the_meters_own_does_not_touch_the_command(meter: Meter, tmp_path: Path) -> None:
+    """Whatever part breaks: output and exit code are the command's, and the fault is told."""
+    faults = {
+        "ouvrage.meter.account.Account.keep": b"warning[meter/failed]",
+        "ouvrage.meter.account.Account.__init__": b"warning[meter/failed]",
+        "ouvrage.metering.recognise.Recogniser.feed": b"",
+        "ouvrage.meter.sampler.Instruments.read": b"",
+        "ouvrage.metering.run_view.run_views": b"warning[report/failed]",
+    }
+    for name, told in faults.items():
+        owner, _, attribute = name.rpartition(".")
+        module, _, cls = (
+            owner.rpartition(".") if owner.split(".")[-1][0].isupper() else (owner, "", "")
+        )
+        starter = (
+            "import sys, importlib\n"
+            "def broken(*a, **k): raise ZeroDivisionError('made up')\n"
+            f"setattr(eval({('m.' + cls if cls else 'm')!r}, "
+            f"{{'m': importlib.import_module({module!r})}}), {attribute!r}, broken)\n"
+            "from ouvrage.__main__ import main\n"
+            "sys.exit(main(sys.argv[1:]))\n"
+        )
+        done = subprocess.run(
+            [PY, "-c", starter, "run", "--", "sh", "-c", "echo Epoch 1/1 loss; exit 9"],
+            env=meter.environment, capture_output=True, check=False, timeout=30, cwd=tmp_path,
+        )  # fmt: skip
+        assert (done.stdout, done.returncode) == (b"Epoch 1/1 loss\n", 9), (name, done.stderr)
+        assert told in done.stderr, name
+
+
+def test_closed_and_broken_stderr_change_no_exit_code(meter: Meter) -> None:
+    line = " ".join(meter.words("true", options=()))
+    for where in ("2>&-", "2> /dev/full", "2> >(exec true)"):
+        done = subprocess.run(["bash", "-c", f"{line} {where}"], env=meter.environment, check=False)
+        assert done.returncode == 0, where

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import pytest
@@ -17,7 +17,7 @@ PY = sys.executable
 
 
 @contextmanager
-def running(meter: Meter, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(meter: Meter, *command: str) -> Generator[subprocess.Popen[bytes]]:
     """A metered command in a process group of its own that has said ``ready``."""
     with subprocess.Popen(
         meter.words(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -26,7 +26,9 @@ def test_the_command_has_a_controlling_terminal_like_ours(meter: Meter) -> None:
 
 
 def test_what_is_typed_arrives_with_echo_and_editing(meter: Meter) -> None:
-    with Person(meter.words("sh", "-c", "echo ready; read x; echo got $x"), meter.environment) as person:
+    with Person(
+        meter.words("sh", "-c", "echo ready; read x; echo got $x"), meter.environment
+    ) as person:
         person.waits_for(b"ready")
         person.types(b"helloo\x7f\r")
         assert person.leaves() == 0
@@ -156,7 +158,9 @@ def test_without_a_terminal_none_is_made(meter: Meter) -> None:
 
 
 def test_a_terminal_that_goes_away_ends_the_command(meter: Meter, tmp_path: Path) -> None:
-    probe = f"trap 'echo hup > {tmp_path}/hup; exit 1' HUP; echo ready; while :; do sleep 0.05; done"
+    probe = (
+        f"trap 'echo hup > {tmp_path}/hup; exit 1' HUP; echo ready; while :; do sleep 0.05; done"
+    )
     with Person(meter.words("sh", "-c", probe), meter.environment) as person:
         person.waits_for(b"ready")
         os.close(person.screen)
@@ -182,5 +186,3 @@ def test_a_job_in_the_background_runs_without_the_keyboard(meter: Meter) -> None
         assert person.leaves() == 0
     assert b"from behind" in person.seen
     assert b"rc 0" in person.seen
-
-

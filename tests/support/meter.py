@@ -87,4 +87,3 @@ class Meter:
             for line in self.of_kind("marks")
             for mark, n, t in zip(line["mark"], line["n"], line["t"], strict=True)
         ]
-

@@ -1,7 +1,7 @@
 """Makes this process the parent of every descendant that loses its own.
 
-So a process that outlives its parent stays in the tree that is metered. Where the kernel refuses,
-it leaves the tree, which is no reason not to run the command.
+So what is left behind stays in the tree that is measured. Whoever becomes a parent this way must
+also wait for its children; that is not done here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The clock and chance: the only module that reads either.
 
-Everything else takes a moment or an id as an argument, so that the same arguments give the same
-figures. Moments are UTC; durations come from the monotonic clock.
+Gives moments, durations and new ids. What they mean, and how they are written, is ``base``.
 """
 
 from __future__ import annotations

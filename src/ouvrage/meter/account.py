@@ -6,8 +6,8 @@ Ctrl-C or Ctrl-\\ typed) and did not exit with 0, or that such a signal killed.
 
 from __future__ import annotations
 
+import importlib
 import os
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import ouvrage
 from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.adapters.home import home, make_private, source_id, spool_dir
 from ouvrage.base.errors import OuvrageError
+from ouvrage.meter import voice
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.options import Options
 from ouvrage.meter.pump import Pump, carry_on
@@ -59,7 +60,7 @@ class Account:
             spool.open(self._header(source))
         except (OSError, OuvrageError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            _warn("spool/not-kept", f"this run will not be recorded in {where}: {reason}")
+            voice.warn("spool/not-kept", f"this run will not be recorded in {where}: {reason}")
             spool = SpoolFile(None)
             spool.open(self._header("0" * 32))
         return spool
@@ -115,18 +116,19 @@ class Account:
         sampler.start()
         ended = supervisor.wait(tree) - self._origin
         sampler.join()
-        sampler.receive()
-        sampler.sample()
+        sampler.finish()
         drained = supervisor.drain(pumps)
         ending = supervisor.reap(tree)
         outlived = tree.living()
         if drained:
             _leave_behind([pump for pump in pumps if pump.source >= 0])
-        self._note_troubles(pumps)
+        self._note_troubles(pumps, onlooker.fault)
         self._finish(ending, ended, outlived, supervisor.asked_to_end)
         return ending
 
-    def _note_troubles(self, pumps: list[Pump]) -> None:
+    def _note_troubles(self, pumps: list[Pump], fault: str | None) -> None:
+        if fault:
+            self.note("meter/recogniser", f"units were no longer looked for: {fault}")
         for pump in pumps:
             if pump.trouble:
                 self.note("output/refused", f"{pump.stream} could not be written: {pump.trouble}")
@@ -150,11 +152,13 @@ class Account:
             }
         )
         if self._spool.trouble:
-            _warn("spool/disk-full", f"the record of this run is incomplete: {self._spool.trouble}")
+            voice.warn(
+                "spool/disk-full", f"the record of this run is incomplete: {self._spool.trouble}"
+            )
 
     def _preload(self) -> None:
         if self._options.report or not self._options.quiet:
-            import ouvrage.meter.summary  # noqa: F401  # pyright: ignore[reportUnusedImport] - so that it is there at the end
+            importlib.import_module("ouvrage.meter.summary")
 
     def tell(self) -> None:
         """The summary and the report; the spool is released afterwards."""
@@ -168,9 +172,10 @@ class Account:
                     summary.show(plain=options.plain)
                 if options.report:
                     summary.write(options.report)
-        except (OuvrageError, OSError) as error:
-            code = error.code if isinstance(error, OuvrageError) else "report/not-written"
-            _warn(code, str(error))
+        except OSError as error:
+            voice.warn("report/not-written", str(error))
+        except Exception as error:  # noqa: BLE001 -- the exit code is the command's, whatever we do
+            voice.warn("report/failed", f"{type(error).__name__}: {error}")
         finally:
             self._spool.close()
 
@@ -189,12 +194,3 @@ def _directory() -> str:
 
 def _readable(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "backslashreplace")
-
-
-def _warn(code: str, text: str) -> None:
-    """Say it on stderr, where that still leads anywhere."""
-    try:
-        sys.stderr.write(f"ouvrage: warning[{code}]: {text}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        return

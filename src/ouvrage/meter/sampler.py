@@ -90,9 +90,18 @@ class Sampler(threading.Thread):
         self._preload = preload
 
     def run(self) -> None:
-        """The loop. What breaks here is noted and ends the sampling, never the command."""
+        """The loop."""
+        self._guarded(self._loop)
+
+    def finish(self) -> None:
+        """Take the last messages and the last sample; the thread has ended."""
+        self._guarded(self.receive)
+        self._guarded(self.sample)
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """What breaks here is noted and ends the sampling, never the command."""
         try:
-            self._loop()
+            step()
         except Exception as error:  # noqa: BLE001 -- the command must not feel a fault of the meter's
             text = f"sampling ended: {type(error).__name__}: {error}"
             self._record.note(self._moment(), "meter/sampler", text)

@@ -111,7 +111,8 @@ class Screen:
 
 
 def _raw(before: list[Any]) -> list[Any]:
-    raw: list[Any] = [*before[:6], list(before[6])]
+    raw: list[Any] = list(before)
+    raw[6] = list(before[6])
     raw[INPUT] &= ~(
         termios.BRKINT
         | termios.ICRNL
