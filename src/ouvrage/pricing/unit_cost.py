@@ -14,7 +14,7 @@ from fractions import Fraction
 from ouvrage.base.grades import Grade, weakest, weighted_shares, whole
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.metering.phases import WARMUP_RULE
-from ouvrage.metering.reckoning import Reckoning, covered_us, reckon
+from ouvrage.metering.reckoning import Reckoning, covered_us, neighbours_cpu, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median, median_interval
 from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE, TimeUse
@@ -83,8 +83,18 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         )
     else:
         yield unknown("coverage", "1", "share of the wall time sampled", "the run took no time")
+    yield _neighbours(view)
     why = "this host has no energy meter that the run could read"
     yield unknown("energy_j", "J", "energy of the run's devices", why)
+
+
+def _neighbours(view: RunView) -> Figure:
+    share = neighbours_cpu(view)
+    method = "CPU time of the machine less the run's own, as a share of all its CPU time meanwhile"
+    if share is None:
+        return unknown("neighbours_cpu", "1", method, "the machine did not tell its CPU time")
+    facts = view.facts("run.window")
+    return known("neighbours_cpu", share, "1", view.grade, method, facts=facts)
 
 
 def _seconds(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
