@@ -102,7 +102,7 @@ def test_samples_come_once_a_second_from_the_whole_tree(meter: Meter) -> None:
     assert times[0] < 2_000_000
     assert times == sorted(times)
     used = [meter.column(name)[-1] for name in ("cpu_user_us", "cpu_system_us")]
-    assert sum(value or 0 for value in used) > 790_000
+    assert sum(value or 0 for value in used) > 750_000
     assert max(value or 0 for value in meter.column("processes")) == 2
     assert max(value or 0 for value in meter.column("rss_bytes")) > 4_000_000
     for name in ("run_delay_us", "host_busy_us", "ctx_involuntary", "memory_available_bytes"):

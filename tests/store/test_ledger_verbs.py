@@ -74,6 +74,7 @@ def test_a_file_that_is_no_database(home: Path) -> None:
     assert (home / "spool" / f"{RUN}.ndjson").exists()
 
 
+@pytest.mark.slow
 def test_there_and_back(home: Path, tmp_path: Path) -> None:
     made = json.loads(ouvrage("rebuild", "--json", home=home).stdout)
     assert made["runs"] == 1
@@ -90,6 +91,7 @@ def test_there_and_back(home: Path, tmp_path: Path) -> None:
     assert again.stderr.startswith("error[restore/not-empty]")
 
 
+@pytest.mark.slow
 def test_from_sqlite_to_postgresql(
     home: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -151,6 +151,7 @@ class Books(RuleBasedStateMachine):
             assert (text_of(then), figure_of(then)) == (text, figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "examples", [pytest.param(15), pytest.param(500, marks=pytest.mark.soak)], ids=["short", "long"]
 )

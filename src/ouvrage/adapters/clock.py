@@ -21,6 +21,11 @@ def monotonic_us() -> int:
     return time.monotonic_ns() // 1000
 
 
+def own_cpu_us() -> int:
+    """Processor time that the calling thread has used."""
+    return time.thread_time_ns() // 1000
+
+
 def new_id() -> str:
     """A new UUIDv7 as 32 hexadecimal digits."""
     return uuid7(now_us(), int.from_bytes(os.urandom(10), "big"))

@@ -15,7 +15,7 @@ from typing import Any
 from ouvrage.adapters.cgroup import Cgroup
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.kept_file import Room
-from ouvrage.adapters.process_tree import DETAIL, ProcessTree, ThreadClock
+from ouvrage.adapters.process_tree import DETAIL, PROCESSES, ProcessTree, ThreadClock
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.record import Record
@@ -148,5 +148,5 @@ class Sampler(threading.Thread):
         t = self._moment()
         self._record.sample(t, self._instruments.read())
         if self._instruments.tree.thinned:
-            text = f"more than {DETAIL} threads: delay and switches are read in turn"
+            text = f"more than {PROCESSES} processes or {DETAIL} threads: they are read in turn"
             self._record.note(t, "meter/thinned", text)
