@@ -1,4 +1,4 @@
-"""Rate plans and usage as files: TOML and CSV read from disk, the shipped plans from the package.
+"""Rate plans and usage as files: read from disk, or from the plans in the package.
 
 Decides where a plan called by name is looked for, and turns what a file cannot be read as into a
 refusal with its line. What the contents mean is decided by ``pricing.rates``.
@@ -8,38 +8,20 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-import sys
 from collections.abc import Iterator
-from decimal import Decimal
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.pricing.rates.parse import parse_plan
 from ouvrage.pricing.rates.places import located
 from ouvrage.pricing.rates.plan import Plan
 from ouvrage.pricing.rates.usage import Usage, read_usage
 
-if sys.version_info >= (3, 11):
-    import tomllib
-
-    def _loads(text: str) -> dict[str, Any]:
-        return tomllib.loads(text, parse_float=Decimal)
-else:
-
-    def _loads(text: str) -> dict[str, Any]:
-        raise OuvrageError(
-            "python/too-old",
-            "rate plans are read with Python 3.11 or newer",
-            hint="metering runs on 3.10 too; apply rate plans where a newer Python is",
-        )
-
-
 SUFFIX = ".toml"
-_LINE = re.compile(r"\(at line ([0-9]+)")
 
 
 def shipped_names() -> list[str]:
@@ -73,43 +55,6 @@ def _unknown(name: str) -> OuvrageError:
 def plan_from(file: str, text: str) -> Plan:
     """The plan that a TOML text holds; ``file`` is how refusals call it."""
     return parse_plan(load_toml(file, text, "rate-plan/toml"), located(file, text))
-
-
-def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
-    """A TOML text as a dictionary with exact decimals; a text that is none is refused with its line."""
-    try:
-        return _loads(text)
-    except ValueError as error:
-        found = _LINE.search(str(error))
-        number = int(found[1]) if found else None
-        lines = text.splitlines()
-        line = lines[number - 1].strip() if number and number <= len(lines) else ""
-        raise OuvrageError(
-            code,
-            f"{file} is no TOML: {error}",
-            where=(f"{file}:{number}   {line}" if number else file,),
-            hint="texts stand in quotes, dates do not, and a table's name stands in brackets",
-        ) from error
-    except RecursionError as error:
-        raise OuvrageError(
-            code, f"{file} is nested too deeply", hint="write a plan by hand"
-        ) from error
-
-
-def read_text(path: Path, area: str) -> str:
-    """A text file, or a refusal."""
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise OuvrageError(
-            f"{area}/file",
-            f"{path} could not be read: {error.strerror}",
-            hint="name a file that exists",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise OuvrageError(
-            f"{area}/file", f"{path} is no UTF-8 text: byte {error.start}", hint="save it as UTF-8"
-        ) from error
 
 
 def load_usage(path: Path) -> Usage:

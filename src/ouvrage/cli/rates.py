@@ -1,4 +1,8 @@
-"""``ouvrage rates``: billing rules as plans, and what usage costs under them."""
+"""``ouvrage rates``: billing rules as plans, and what usage costs under them.
+
+Decides how a bill and a plan are laid out for a person. What a usage costs is decided by
+``pricing.rates``; these verbs open no store and write nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ import click
 
 from ouvrage.adapters.rate_files import load_plan, load_usage, shipped_names
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.text import safe
 from ouvrage.cli.options import json_option, moment, plain_option
-from ouvrage.cli.output import printable, say_json, say_text, shortened, table
+from ouvrage.cli.output import say_json, say_text, shortened, table
 from ouvrage.pricing.rates.bill import Bill, Charge
 from ouvrage.pricing.rates.plan import GIVEN, Plan
 from ouvrage.pricing.rates.quantity import Rate, money_text, parse_rate
@@ -166,7 +171,7 @@ def check(files: tuple[str, ...], as_json: bool) -> None:
 
 def printable_lines(text: str) -> str:
     """Every line made safe for a terminal."""
-    return "\n".join(printable(line) for line in text.split("\n"))
+    return "\n".join(safe(line) for line in text.split("\n"))
 
 
 _HEAD = ("resource", "rule", "from (UTC)", "quantity", "price", "amount")
