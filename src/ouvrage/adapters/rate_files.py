@@ -9,12 +9,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.toml_text import load_toml, read_text
+from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.errors import OuvrageError
 from ouvrage.pricing.rates.parse import parse_plan
 from ouvrage.pricing.rates.places import located
@@ -54,7 +56,8 @@ def _unknown(name: str) -> OuvrageError:
 
 def plan_from(file: str, text: str) -> Plan:
     """The plan that a TOML text holds; ``file`` is how refusals call it."""
-    return parse_plan(load_toml(file, text, "rate-plan/toml"), located(file, text))
+    plan = parse_plan(load_toml(file, text, "rate-plan/toml"), located(file, text))
+    return replace(plan, sha256=sha256_hex(text))
 
 
 def load_usage(path: Path) -> Usage:
@@ -67,7 +70,7 @@ def usage_from(file: str, text: str) -> Usage:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         head = [cell.strip() for cell in next(reader, [])]
-        return read_usage(file, head, _rows(reader))
+        return replace(read_usage(file, head, _rows(reader)), sha256=sha256_hex(text))
     except csv.Error as error:
         raise OuvrageError(
             "usage/csv",

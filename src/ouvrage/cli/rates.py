@@ -1,7 +1,7 @@
 """``ouvrage rates``: billing rules as plans, and what usage costs under them.
 
 Decides how a bill and a plan are laid out for a person. What a usage costs is decided by
-``pricing.rates``; these verbs open no store and write nothing.
+``pricing.rates``; only ``--record`` opens the store, and nothing else is written.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ouvrage.pricing.rates.bill import Bill, Charge
 from ouvrage.pricing.rates.plan import GIVEN, Plan
 from ouvrage.pricing.rates.quantity import Rate, money_text, parse_rate
 from ouvrage.pricing.rates.rating import apply_plan
+from ouvrage.pricing.rates.record import fact_of_bill
 from ouvrage.pricing.rates.show import (
     confidence_words,
     doubtful,
@@ -26,6 +27,7 @@ from ouvrage.pricing.rates.show import (
     plan_text,
     summary_json,
 )
+from ouvrage.pricing.rates.usage import Usage
 from ouvrage.pricing.words import mark
 
 
@@ -57,6 +59,7 @@ def rates() -> None:
     help="A price that the plan leaves open: 2.52/h, or NAME=0.10/GB-month.",
 )
 @click.option("--currency", metavar="CODE", help="The currency of a rate that names none (EUR).")
+@click.option("--record", is_flag=True, help="Keep the bill in the ledger, where verify checks it.")
 @click.option("--until", metavar="TIME", help="Where to end what still runs after the last row.")
 @json_option
 @plain_option
@@ -65,6 +68,7 @@ def apply(
     usage_file: Path,
     given: tuple[str, ...],
     currency: str | None,
+    record: bool,
     until: str | None,
     as_json: bool,
     plain: bool,
@@ -74,17 +78,34 @@ def apply(
     PLAN is the name of a shipped plan or a TOML file. Events are requested, created, active,
     healthy, stopped, started, terminated; any other event is a quantity, such as egress in GB.
     """
+    used_plan, usage = load_plan(plan), load_usage(usage_file)
     bill = apply_plan(
-        load_plan(plan),
-        load_usage(usage_file),
+        used_plan,
+        usage,
         _rates(given),
         currency=_currency(currency),
         until=None if until is None else moment(until),
     )
+    kept = _kept(bill, used_plan, usage) if record else None
     if as_json:
-        say_json(bill.as_json())
+        say_json({**bill.as_json(), "kept": kept} if record else bill.as_json())
         return
     say_text(printable_lines(bill_text(bill, plain)))
+    if kept:
+        say_text(f"Kept as {kept}; ouvrage verify adds it up again.")
+
+
+def _kept(bill: Bill, plan: Plan, usage: Usage) -> str:
+    """Keep a bill in the ledger; the id of the fact. The same bill again is the same fact."""
+    from ouvrage.adapters.clock import now_us
+    from ouvrage.adapters.home import source_id
+    from ouvrage.cli.ledger import opened
+
+    with opened() as ledger:
+        source = source_id(ledger.home)
+        fact = fact_of_bill(bill, plan, usage, source=source)
+        ledger.store.append([fact], now_us=now_us(), own_source=source)
+    return fact.id
 
 
 def _currency(text: str | None) -> str | None:

@@ -19,6 +19,7 @@ from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
 from ouvrage.model import runs
+from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim
 from ouvrage.model.records import Conflict, Withdrawal
 
@@ -34,6 +35,7 @@ KINDS: dict[tuple[str, int], type] = {
         Claim,
         Conflict,
         Withdrawal,
+        Bill,
     )
 }
 

@@ -1,4 +1,4 @@
-"""The laws of pricing, over every run in a ledger.
+"""The laws of pricing, over every run and every bill in a ledger.
 
 They compute costs a second time, by another road than the sheet takes, and walk every figure's way
 back. They do not say whether a price is right.
@@ -16,6 +16,7 @@ from ouvrage.evidence.laws import sheet_breaches
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.laws import Law
 from ouvrage.metering.run_view import RunView, run_views
+from ouvrage.pricing.rates.record import BILLS_ADD_UP
 from ouvrage.pricing.unit_cost import sheet_of
 
 US = 1_000_000
@@ -78,4 +79,5 @@ LAWS: tuple[Law, ...] = (
         statement="every cost is its price times its time; without a price there is none",
         check=_costs_recompute,
     ),
+    BILLS_ADD_UP,
 )

@@ -264,7 +264,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All versions of one plan, in order, and the sources they stand on."""
+    """All versions of one plan, in order, and the sources they stand on.
+
+    ``sha256`` is the hash of the text that it was read from.
+    """
 
     name: str
     title: str
@@ -274,6 +277,7 @@ class Plan:
     sources: Mapping[str, Source]
     conflicts_with: tuple[str, ...] = ()
     note: str | None = None
+    sha256: str = ""
 
     def confidence(self, rule: Rule) -> str:
         """The weakest confidence among the fields of a rule; ``unverified`` without any source."""

@@ -65,6 +65,7 @@ class Usage:
     file: str
     resources: tuple[Resource, ...]
     notes: tuple[str, ...] = ()
+    sha256: str = ""
 
     @property
     def rows(self) -> list[Row]:
