@@ -214,3 +214,12 @@ def test_names_from_a_file_cannot_steer_a_terminal(ouvrage: Home, usage: str):
     said = ouvrage("rates", "apply", "per-second", "--rate", "1/h", "--usage", usage)
     assert said.code == 0
     assert "\x1b" not in said.out
+
+
+def test_a_bill_is_kept_once_and_added_up_again(ouvrage: Home, usage: str):
+    words = ["rates", "apply", "per-hour-up", "--rate", "1/h", "--usage", usage, "--record"]
+    first, second = ouvrage(*words, "--json").json, ouvrage(*words, "--json").json
+    assert first["kept"] == second["kept"]
+    checked = ouvrage("verify", "--json").json
+    assert (checked["holds"], checked["facts"]) == (True, 1)
+    assert "pricing/bills-add-up" in {law["law"] for law in checked["laws"]}

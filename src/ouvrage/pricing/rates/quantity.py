@@ -171,4 +171,5 @@ def money_text(value: Fraction) -> str:
 
 def seconds_text(us: int | Fraction) -> str:
     """Microseconds as seconds, in plain decimal text."""
-    return decimal_text(Fraction(us) / SECOND)
+    whole, rest = divmod(us, SECOND)
+    return decimal_text(Fraction(us) / SECOND) if rest else str(whole)

@@ -27,6 +27,8 @@ def slices(
     before: Fraction, quantity: Fraction, free: Fraction, tiers: Sequence[Tier]
 ) -> list[Slice]:
     """A quantity that comes after ``before`` of the same group, each part at its own rate."""
+    if not free and len(tiers) == 1:
+        return [Slice(quantity=quantity, rate=tiers[0].rate, words="")] if quantity else []
     found: list[Slice] = []
     allowed = min(quantity, max(Fraction(0), free - before))
     if allowed:
