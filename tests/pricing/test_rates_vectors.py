@@ -72,6 +72,12 @@ def test_only_active_starts_a_generic_meter():
     assert bill("per-second", [*early, *late, *end], rate="1/h").total == 1
 
 
+def test_a_stop_without_a_start_is_noted():
+    lines = ["vm,stopped,2026-11-29T00:00:00Z,,", *runs(3600)]
+    found = bill("per-second", lines, rate="1/h")
+    assert found.notes == ("vm was stopped before it was active: a row may be missing",)
+
+
 def test_a_start_without_active_counts_from_the_start_and_says_so():
     lines = ["vm,active,2026-11-30T00:00:00Z,,", "vm,stopped,2026-11-30T01:00:00Z,,"]
     lines += ["vm,started,2026-11-30T02:00:00Z,,", "vm,stopped,2026-11-30T03:00:00Z,,"]

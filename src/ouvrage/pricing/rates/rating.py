@@ -54,7 +54,7 @@ def apply_plan(
         total=total,
         tax=versions[-1].tax,
         unrated=tuple(_unrated(plan, usage)),
-        notes=(*usage.notes, *rating.notes, *_never_began(versions, usage)),
+        notes=(*usage.notes, *rating.notes, *_doubts(versions, usage)),
         balance=_balance(versions[-1].prepaid, usage, paid_in, total),
     )
 
@@ -116,16 +116,22 @@ def _unrated(plan: Plan, usage: Usage) -> Iterable[Unrated]:
             )
 
 
-def _never_began(versions: Iterable[Version], usage: Usage) -> list[str]:
-    """Machines whose meter never began: free by the rule, or a row is missing. The reader decides."""
+def _doubts(versions: Iterable[Version], usage: Usage) -> list[str]:
+    """Machines whose meter never began, or ended without a beginning: free by the rule, or a row is
+    missing. The reader decides."""
     found: dict[str, None] = {}
     for rule in (rule for version in versions for rule in version.rules):
         starts = rule.meter.starts
         for resource in usage.resources if starts and not rule.of else ():
-            events = {row.event for row in resource.rows} & set(LIFECYCLE)
-            if events and not events & starts and not resource.quantities:
-                words = " or ".join(sorted(starts))
+            events = [row.event for row in resource.rows if row.event in LIFECYCLE]
+            words = " or ".join(sorted(starts))
+            if events and starts.isdisjoint(events) and not resource.quantities:
                 found[f"{resource.name} never was {words}: {rule.name} never began to count"] = None
+            first = next((e for e in events if e in starts | rule.meter.stops), None)
+            if first in rule.meter.stops and not starts.isdisjoint(events):
+                found[
+                    f"{resource.name} was {first} before it was {words}: a row may be missing"
+                ] = None
     return list(found)
 
 

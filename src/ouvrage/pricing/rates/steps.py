@@ -121,4 +121,6 @@ def _clock_words(each: Session, session: Session, steps: Steps, calendar: Calend
     unit = steps.calendar or f"{seconds_text(steps.increment_us)} s"
     side = "commenced" if steps.rounding == "up" else "whole"
     zone = calendar.zone
+    if each.us and not session.us and steps.rounding == "up":
+        return f"{seconds_text(each.us)} s; its {unit} of the clock in {zone} is billed above"
     return f"{seconds_text(each.us)} s; {side} {unit} of the clock in {zone}: {seconds_text(session.us)} s"
