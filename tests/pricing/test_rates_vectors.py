@@ -456,6 +456,13 @@ def test_what_the_hour_includes_is_shown_and_what_nobody_prices_is_not_a_zero():
     assert [each["quantity"] for each in found["unrated"]] == ["gold"]
 
 
+def test_a_volume_made_again_under_its_name_is_billed_again():
+    plan = own('of = ["storage"]\nprice = "1/GB-h"')
+    lines = ["v,storage,2026-11-30T00:00:00Z,1,GB", "v,terminated,2026-11-30T01:00:00Z,,"]
+    again = [line.replace("T00", "T10").replace("T01", "T11") for line in lines]
+    assert bill(plan, [*lines, *again]).total == 2
+
+
 def test_public_addresses_cost_since_february_2024():
     lines = ["a,public-ipv4,2024-01-31T00:00:00Z,1,address", "a,terminated,2024-02-02T00:00:00Z,,"]
     assert total("ec2-linux", lines) == "0.1200"  # worked: 24 h at 0.005

@@ -115,6 +115,7 @@ class _Walk:
             self.event(row)
         else:
             self.levels[row.event] = level
+            self.on = self.on or not self.meter.starts
         if before and not self.running:
             self._finish()
 
