@@ -6,6 +6,7 @@ Decides how a bill and a plan are laid out for a person. What a usage costs is d
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -73,9 +74,9 @@ def apply(
     as_json: bool,
     plain: bool,
 ) -> None:
-    """What usage costs under a plan, every charge with the rule that made it.
+    """What usage costs under a plan.
 
-    PLAN is the name of a shipped plan or a TOML file. Events are requested, created, active,
+    Every charge is shown with the rule that made it. PLAN is the name of a shipped plan or a TOML file. Events are requested, created, active,
     healthy, stopped, started, terminated; any other event is a quantity, such as egress in GB.
     """
     used_plan, usage = load_plan(plan), load_usage(usage_file)
@@ -136,7 +137,10 @@ def _rates(given: tuple[str, ...]) -> dict[str, Rate]:
 @rates.command(name="list")
 @json_option
 def list_plans(as_json: bool) -> None:
-    """The shipped plans, since when they hold, and how well they are known."""
+    """The shipped plans.
+
+    Since when they hold, and how many of their fields are not verified.
+    """
     plans = [load_plan(name) for name in shipped_names()]
     if as_json:
         say_json({"plans": [summary_json(plan) for plan in plans]})
@@ -161,7 +165,10 @@ def _row(plan: Plan) -> tuple[str, ...]:
 @click.argument("plan", metavar="PLAN")
 @json_option
 def show(plan: str, as_json: bool) -> None:
-    """One plan in words: its rules, its sources, and what is not verified."""
+    """One plan in words.
+
+    Its rules, its sources, and what is not verified.
+    """
     found = load_plan(plan)
     if as_json:
         say_json(plan_json(found))
@@ -173,7 +180,10 @@ def show(plan: str, as_json: bool) -> None:
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @json_option
 def check(files: tuple[str, ...], as_json: bool) -> None:
-    """Whether plans can be used as they stand: form, dates that meet, and who vouches for what."""
+    """Whether plans can be used as they stand.
+
+    Their form, dates that meet, and who vouches for what. Nothing is changed.
+    """
     plans = [load_plan(name if "/" in name else f"./{name}") for name in files]
     if as_json:
         say_json({"plans": [summary_json(plan) for plan in plans]})
@@ -200,7 +210,7 @@ _HEAD = ("resource", "rule", "from (UTC)", "quantity", "price", "amount")
 
 def bill_text(bill: Bill, plain: bool) -> str:
     """A bill for a person: the total first, then each charge with its reason."""
-    lines = [f"{money_text(bill.total)} {bill.currency}{mark(bill.grade, plain)} under {bill.plan}"]
+    lines = [f"{_money(bill.total)} {bill.currency}{mark(bill.grade, plain)} under {bill.plan}"]
     lines += _tax_lines(bill)
     rows = [_charge_row(charge, bill, plain) for charge in bill.charges]
     drawn = table(_HEAD, rows, "<<<>>>").split("\n") if rows else ["", "no charges"]
@@ -211,8 +221,8 @@ def bill_text(bill: Bill, plain: bool) -> str:
         lines.append(f"not rated: {each.resource}: {each.reason}")
     if bill.balance:
         lines.append(
-            f"prepaid: {money_text(bill.balance.deposited)} less these charges leaves "
-            f"{money_text(bill.balance.left)} ({bill.balance.negative} below zero)"
+            f"prepaid: {_money(bill.balance.deposited)} less these charges leaves "
+            f"{_money(bill.balance.left)} ({bill.balance.negative} below zero)"
         )
     lines += [f"note: {note}" for note in bill.notes]
     return "\n".join([*lines, "", f"The rules and their sources: ouvrage rates show {bill.plan}"])
@@ -240,7 +250,11 @@ def _charge_row(charge: Charge, bill: Bill, plain: bool) -> tuple[str, ...]:
     )
 
 
+def _money(amount: Fraction) -> str:
+    return _short(money_text(amount))
+
+
 def _short(text: str) -> str:
-    """Digits that end stay; of those that do not, twelve decimals are enough to read."""
+    """Digits that end stay; of those that do not, six decimals are enough to read."""
     whole, point, decimals = text.partition(".")
-    return text if len(decimals) <= 12 else f"{whole}{point}{decimals[:12]}…"
+    return text if len(decimals) <= 12 else f"{whole}{point}{decimals[:6]}…"

@@ -16,7 +16,7 @@ from ouvrage.base.price import PER_US
 from ouvrage.base.time import SECOND
 from ouvrage.pricing.rates.clock import cuts, month_us, period_start
 from ouvrage.pricing.rates.plan import Rule
-from ouvrage.pricing.rates.quantity import MONTH, Rate
+from ouvrage.pricing.rates.quantity import MONTH, Rate, seconds_text
 from ouvrage.pricing.rates.sessions import Segment
 from ouvrage.pricing.rates.steps import Billed
 
@@ -66,12 +66,18 @@ def pieces_of(found: Sequence[Billed], rule: Rule) -> list[Piece]:
             end=end,
             level=segment.level,
             weight=segment.weight,
-            because=each.because,
+            because=_because(each, end - start),
         )
         for each in found
         for segment in each.session.segments
         for start, end in _cut(segment, rule)
     ]
+
+
+def _because(each: Billed, us: int) -> str:
+    """How a session came to be billed so, and how much of that a piece is."""
+    whole = us == each.session.us
+    return each.because if whole else f"{each.because}; {seconds_text(us)} s of them"
 
 
 def _cut(segment: Segment, rule: Rule) -> Iterator[tuple[int, int]]:
