@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
     "rates": ("rates", "rates", "Billing rules as plans: what does usage cost under them?"),
+    "market": ("market", "market", "Others' offers: what is for sale, and who says so?"),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),

@@ -21,6 +21,7 @@ from ouvrage.ledger.facts import Fact
 from ouvrage.model import runs
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim
+from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
 from ouvrage.model.records import Conflict, Withdrawal
 
 KINDS: dict[tuple[str, int], type] = {
@@ -36,6 +37,9 @@ KINDS: dict[tuple[str, int], type] = {
         Conflict,
         Withdrawal,
         Bill,
+        MarketOffer,
+        MarketReading,
+        ExchangeRate,
     )
 }
 
