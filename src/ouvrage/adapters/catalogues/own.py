@@ -12,6 +12,7 @@ from typing import Any
 
 from ouvrage.adapters.catalogues.made import kind_of, made, plan_of
 from ouvrage.adapters.catalogues.rows import Context, Parsed, Row
+from ouvrage.adapters.rate_files import shipped_names
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.price import parse_price
 from ouvrage.model.offers import PROVIDER_KINDS, SPLITS, TAXES, MarketOffer
@@ -116,7 +117,7 @@ def _offer(row: Row, raw: str, context: Context) -> MarketOffer | None:
         "disk_gb": row.decimal("disk_gb"),
         "interruptible": row.flag("interruptible"),
         "tax": _one_of(row, "tax", TAXES) or "unknown",
-        "plan": row.text("plan") or plan_of(provider),
+        "plan": _plan(row) or plan_of(provider),
         "bundled": _bundled(row),
         "dated": _day(row),
         "raw": raw,
@@ -179,6 +180,13 @@ def _one_of(row: Row, name: str, words: tuple[str, ...]) -> str | None:
         row.fault(name, text, " or ".join(words))
         return None
     return word
+
+
+def _plan(row: Row) -> str | None:
+    name = row.text("plan")
+    if name is not None and name not in shipped_names():
+        row.fault("plan", name, "a shipped rate plan: ouvrage rates list")
+    return name
 
 
 def _bundled(row: Row) -> tuple[str, ...]:
