@@ -237,9 +237,7 @@ def _take_time(name: str, held: Any, where: str, fields: _Fields) -> None:
     fields.time[key] = fields.time.get(key, Fraction(0)) + seconds
 
 
-def _take_field(
-    name: str, held: Any, where: str, path: tuple[str, ...], fields: _Fields
-) -> bool:
+def _take_field(name: str, held: Any, where: str, path: tuple[str, ...], fields: _Fields) -> bool:
     if name.removesuffix("_s") in TIME and name.endswith("_s") and name not in _ALIAS:
         _take_time(name, held, where, fields)
         return True
@@ -375,4 +373,3 @@ def _others(fields: _Fields) -> Iterator[Timing]:
             yield timing
         else:
             raise inner.refuse("name", "nothing", "the offer on which it was measured, or its gpu")
-

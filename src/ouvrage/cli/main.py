@@ -25,6 +25,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
     "rates": ("rates", "rates", "Billing rules as plans: what does usage cost under them?"),
     "market": ("market", "market", "Others' offers: what is for sale, and who says so?"),
+    "quote": ("quote", "quote", "Which offer finishes this work for the least money?"),
+    "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),

@@ -135,9 +135,46 @@ class Quote:
 COMPUTE = ("work", "start-up", "image", "interruptions", "increments")
 
 
-def estimate(profile: Profile, offer: MarketOffer, billing: Billing, time: Carried) -> Fraction:
-    """The likely cost of a unit, without the lines; the same number that the quote ends with."""
-    return likely_case(profile, offer, billing, time).total / (profile.units or 1)
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is paid besides the machine's time under one way of billing: once, and for each hour."""
+
+    once: Fraction
+    per_h: Fraction
+    tax: Fraction
+
+
+def beside_of(profile: Profile, billing: Billing) -> Beside:
+    """The same for all offers that bill alike, so that a ranking asks for it once."""
+    taxed = billing.tax.rate if billing.tax.status == "excluded" else None
+    if profile.units is None:
+        return Beside(Fraction(0), Fraction(0), taxed or Fraction(0))
+    moves = profile.moves
+    into = billing.into.cost(moves.dataset_gb) if moves.dataset_gb is not None else None
+    out = billing.out.cost(moves.results_gb) if moves.results_gb is not None else None
+    kept = (kept_gb(profile) or 0) * (billing.storage_gb_h or 0)
+    address = moves.public_ips * (billing.ip_h or 0)
+    zero = Fraction(0)
+    return Beside((into or zero) + (out or zero), kept + address + zero, taxed or zero)
+
+
+def estimate(
+    profile: Profile, offer: MarketOffer, billing: Billing, time: Carried, beside: Beside
+) -> Fraction:
+    """The likely cost of a unit without its lines: the same number that the quote ends with."""
+    units = profile.units
+    work = time.seconds.likely * (1 if units is None else units)
+    pull = _pull_s(profile, "likely") if units is not None else 0
+    arriving = 0 if billing.healthy else pull
+    metered = work + _lost_s(profile, offer, work, "likely") + arriving
+    paid = metered
+    if units is not None:
+        metered += profile.startup_s
+        paid = billing.billed_s(metered, later=True)
+        reserved = profile.moves.reserved_h
+        paid = paid if reserved is None else max(paid, reserved * H)
+    total = (paid * hourly(offer) + (metered + pull - arriving) * beside.per_h) / H + beside.once
+    return total * (1 + beside.tax) / (units or 1) if beside.tax else total / (units or 1)
 
 
 def likely_case(profile: Profile, offer: MarketOffer, billing: Billing, time: Carried) -> Paid:

@@ -16,7 +16,7 @@ from ouvrage.model.offers import ExchangeRate, MarketOffer
 from ouvrage.pricing.market.billing import Billing
 from ouvrage.pricing.market.listed import Listed, gpu_memory_mib, hourly
 from ouvrage.pricing.market.profile import Profile, Timing
-from ouvrage.pricing.market.quote import Quote, estimate, likely_case, quoted
+from ouvrage.pricing.market.quote import Beside, Quote, beside_of, estimate, likely_case, quoted
 from ouvrage.pricing.market.scaling import Carried, carried
 
 TOP = 20
@@ -89,7 +89,8 @@ class Ranking:
 
 
 Billings = Callable[[MarketOffer], Billing]
-Screen = Callable[["Ranker", Sequence[tuple[Listed, Carried]]], list[int] | None]
+Screen = Callable[["Ranker", Sequence[tuple[Listed, Carried]], int], list[int]]
+"""Narrows offers down to those among which the cheapest are (``planning.offer_screen``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,14 @@ class Ranker:
     rates: Mapping[str, ExchangeRate]
     stated: Mapping[str, Timing] = field(default_factory=dict)
     screen: Screen | None = None
+    _beside: dict[int, tuple[Billing, Beside]] = field(default_factory=dict, compare=False)
+
+    def beside(self, billing: Billing) -> Beside:
+        """What is paid besides, for one way of billing; kept with it, so that its id stays its own."""
+        found = self._beside.get(id(billing))
+        if found is None:
+            found = self._beside[id(billing)] = (billing, beside_of(self.profile, billing))
+        return found[1]
 
     def rate(self, currency: str) -> Fraction | None:
         """What one of a currency is worth in that of the ranking; None where no rate says."""
@@ -183,18 +192,18 @@ class Ranker:
 
     def _best(self, able: Sequence[tuple[Listed, Carried]], top: int) -> list[int]:
         """The indices of the cheapest, in order; exact among those that a screen lets through."""
-        screened = self.screen(self, able) if self.screen is not None else None
-        candidates = range(len(able)) if screened is None else screened
+        among = range(len(able)) if self.screen is None else self.screen(self, able, top)
         costs = [
-            (self._cost(*able[i]), able[i][0].offer.name, able[i][0].offer.key, i)
-            for i in candidates
+            (self.cost(*able[i]), able[i][0].offer.name, able[i][0].offer.key, i) for i in among
         ]
         return [entry[-1] for entry in heapq.nsmallest(top, costs)]
 
-    def _cost(self, each: Listed, time: Carried) -> Fraction:
+    def cost(self, each: Listed, time: Carried) -> Fraction:
+        """What a unit likely costs, exactly, in the currency of the ranking."""
         offer = each.offer
-        rate = self.rate(offer.currency) or Fraction(0)
-        return estimate(self.profile, offer, self.billing(offer), time) * rate
+        billing = self.billing(offer)
+        cost = estimate(self.profile, offer, billing, time, self.beside(billing))
+        return cost if offer.currency == self.currency else cost * (self.rate(offer.currency) or 0)
 
     def _quote(self, each: Listed) -> Quote | None:
         offer = each.offer
