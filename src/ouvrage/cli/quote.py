@@ -31,7 +31,7 @@ from ouvrage.base.time import utc_text
 from ouvrage.cli.options import html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, write_file
 from ouvrage.model.offers import MarketOffer
-from ouvrage.pricing.market.billing import EXACT, Billing, billing_of
+from ouvrage.pricing.market.billing import Billing, billing_of
 from ouvrage.pricing.market.listed import Listed, filtered
 from ouvrage.pricing.market.profile import Profile, Timing
 from ouvrage.pricing.market.ranking import TOP, Ranker, Ranking
@@ -243,7 +243,7 @@ class Billings:
         found = self._known.get(key)
         if found is None:
             plan = load_plan(offer.plan) if offer.plan in self._plans else None
-            found = self._known[key] = billing_of(offer, plan) if offer else EXACT
+            found = self._known[key] = billing_of(offer, plan)
         return found
 
 

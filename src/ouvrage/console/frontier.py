@@ -23,7 +23,8 @@ from ouvrage.console.svg import (
 Scale = Callable[[float], float]
 
 WIDTH, HEIGHT = 880.0, 380.0
-LEFT, RIGHT, TOP, BOTTOM = 70.0, 24.0, 20.0, 46.0
+LEFT, RIGHT, TOP, BOTTOM = 70.0, 24.0, 28.0, 46.0
+MOST = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +41,14 @@ class Mark:
 
 
 def scatter(name: str, title: str, marks: Sequence[Mark], unit: str) -> str:
-    """The picture. Ranges are faint, so that the frontier is what is seen."""
-    far = max((mark.seconds for mark in marks), default=1.0) * 1.12 or 1.0
-    top = max((mark.cost for mark in marks), default=1.0) * 1.25 or 1.0
+    """The picture. Ranges are faint, so that the frontier is what is seen.
+
+    What costs many times the cheapest is counted at the upper edge: it would press the rest flat.
+    """
+    highest = min((mark.cost for mark in marks), default=1.0) * MOST
+    inside = [mark for mark in marks if mark.cost <= highest or mark.best]
+    far = max((mark.seconds for mark in inside), default=1.0) * 1.12 or 1.0
+    top = max((mark.cost for mark in inside), default=1.0) * 1.25 or 1.0
 
     def x(seconds: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * seconds / far
@@ -52,8 +58,11 @@ def scatter(name: str, title: str, marks: Sequence[Mark], unit: str) -> str:
 
     edge = sorted((mark for mark in marks if mark.best), key=lambda mark: mark.seconds)
     parts = [*_axes(far, top, x, y, unit), *_steps([(x(m.seconds), y(m.cost)) for m in edge])]
-    parts += [_drawn(mark, x(mark.seconds), y) for mark in marks]
+    parts += [_drawn(mark, x(mark.seconds), y) for mark in inside]
     parts += _labels(edge, x, y)
+    if len(inside) < len(marks):
+        words = f"{len(marks) - len(inside)} cost more than {MOST:g} times the cheapest"
+        parts.append(text(WIDTH - RIGHT, TOP + 4, words, anchor="end", kind="label soft"))
     desc = "; ".join(mark.label for mark in edge)
     return picture(name, WIDTH, HEIGHT, title, f"The frontier: {desc}", *parts)
 
@@ -65,14 +74,16 @@ def _axes(far: float, top: float, x: Scale, y: Scale, unit: str) -> list[str]:
             "path", d=f"M{number(LEFT)},{number(ground)}H{number(WIDTH - RIGHT)}", class_="axis"
         )
     ]
-    for value in clock_ticks(far, 6):
-        parts.append(text(x(value), ground + 18, clock_text(value), anchor="middle", kind="tick"))
+    parts += [
+        text(x(value), ground + 18, clock_text(value), anchor="middle", kind="label soft")
+        for value in clock_ticks(far, 6)
+    ]
     for value in ticks(top, 4):
-        parts.append(text(LEFT - 8, y(value) + 4, f"{value:.4g}", anchor="end", kind="tick"))
         line = f"M{number(LEFT)},{number(y(value))}H{number(WIDTH - RIGHT)}"
-        parts.append(element("path", d=line, class_="grid"))
+        parts.append(element("path", d=line, class_="rule"))
+        parts.append(text(LEFT - 8, y(value) + 4, f"{value:.4g}", anchor="end", kind="label soft"))
     parts.append(text(WIDTH - RIGHT, ground + 36, "time to finish", anchor="end"))
-    parts.append(text(LEFT, TOP - 6, f"cost per {unit}"))
+    parts.append(text(LEFT, TOP - 12, f"cost per {unit}"))
     return parts
 
 

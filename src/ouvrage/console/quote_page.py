@@ -63,7 +63,7 @@ def _row(each: Ranked) -> Row:
 def _drawings(ranking: Ranking) -> list[Drawing]:
     if not ranking.ranked:
         return []
-    heading = f"Cost of a {ranking.profile.unit} against the time until all are finished"
+    heading = f"Cost of one {ranking.profile.unit} against the time until all are finished"
     edge = {id(each) for each in frontier(ranking.ranked)}
     marks = [_mark(each, id(each) in edge, _worth(each)) for each in ranking.ranked]
     caption = (

@@ -11,10 +11,14 @@ from typing import Any
 from ouvrage.adapters.catalogues.rows import Context
 from ouvrage.model.offers import MarketOffer
 
-_HYPERSCALERS = {"aws", "amazon", "gcp", "google", "azure", "microsoft", "oci", "oracle", "ibm"}
-_HYPERSCALERS |= {"alibaba", "tencent"}
-_HOSTS = {"vast", "vastai", "akash", "golem", "salad", "ionet", "nosana", "clore", "tensordock"}
-_HOSTS |= {"lium", "spheron", "hyperbolic", "runpodcommunity"}
+_HYPERSCALERS = {
+    *("aws", "amazon", "gcp", "google", "azure", "microsoft", "oci", "oracle", "ibm"),
+    *("alibaba", "tencent"),
+}
+_HOSTS = {
+    *("vast", "vastai", "akash", "golem", "salad", "ionet", "nosana", "clore", "tensordock"),
+    *("lium", "spheron", "hyperbolic"),
+}
 _PLANS = {
     "aws": "ec2-linux",
     "amazon": "ec2-linux",

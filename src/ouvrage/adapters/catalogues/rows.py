@@ -144,6 +144,11 @@ class Row:
             return None if found is None else written
         return decimal_text(found)
 
+    def count(self, name: str) -> str | None:
+        """A cell's number in its shortest form: 8, not 8.0."""
+        found = self.number(name)
+        return None if found is None else decimal_text(found)
+
     def mib(self, name: str, scale: int) -> int | None:
         """A cell's memory in MiB, ``scale`` MiB to its unit, rounded to the nearest."""
         found = self.number(name)

@@ -95,7 +95,7 @@ def _offers_of(row: Row, cloud: str, context: Context, parsed: Parsed) -> list[M
         "gpu": model_of(accelerator, memory) if accelerator else None,
         "gpus": decimal_text(gpus),
         "gpu_memory_mib": memory if accelerator else None,
-        "vcpus": row.decimal("vCPUs"),
+        "vcpus": row.count("vCPUs"),
         "memory_mib": row.mib("MemoryGiB", 1024),
         "currency": context.currency or "USD",
         "split": _split(cloud, name, accelerator, quirks),
@@ -116,9 +116,9 @@ def _offers_of(row: Row, cloud: str, context: Context, parsed: Parsed) -> list[M
 def _prices(row: Row, quirks: list[str]) -> list[tuple[str, bool]]:
     price, spot = row.decimal("Price"), row.decimal("SpotPrice")
     found = [(price, False)] if price is not None else []
-    if spot is not None and spot == price:
+    if spot is not None and price is not None and Fraction(spot) == Fraction(price):
         quirks.append(SPOT_IS_PRICE)
-    elif spot == "0":
+    elif spot is not None and not Fraction(spot):
         quirks.append(SPOT_IS_ZERO)
     elif spot is not None:
         found.append((spot, True))

@@ -68,7 +68,7 @@ def _offers_of(row: Row, context: Context, parsed: Parsed) -> list[MarketOffer]:
     for words in quirks:
         parsed.note(words)
     found = [made(context, **stated, price=price, interruptible=False, quirks=tuple(quirks))]
-    if bid is not None and bid != "0":
+    if bid is not None and Fraction(bid):
         parsed.note(BID)
         found.append(replace(found[0], price=bid, interruptible=True, quirks=(*quirks, BID)))
     return found
@@ -91,9 +91,9 @@ def _stated(row: Row, context: Context) -> dict[str, Any]:
         "gpu": model_of(named or "", memory),
         "gpus": count,
         "gpu_memory_mib": memory,
-        "vcpus": row.decimal("cpu_cores_effective"),
+        "vcpus": row.count("cpu_cores_effective"),
         "memory_mib": row.mib("cpu_ram", 1),
-        "disk_gb": row.decimal("disk_space"),
+        "disk_gb": row.count("disk_space"),
         "storage_gb_month": row.decimal("storage_cost"),
         "egress_gb": row.decimal("inet_up_cost"),
         "ingress_gb": row.decimal("inet_down_cost"),

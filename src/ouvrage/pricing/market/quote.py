@@ -189,11 +189,11 @@ def quoted(
     time = carried(profile, offer, stated)
     if time is None:
         return None
-    cases = [
+    low, likely, high = (
         _paid(profile, offer, billing, getattr(time.seconds, name), name)
         for name in ("low", "likely", "high")
-    ]
-    return Quote(offer, profile, billing, time, *cases, hourly(offer))
+    )
+    return Quote(offer, profile, billing, time, low, likely, high, hourly(offer))
 
 
 def _paid(

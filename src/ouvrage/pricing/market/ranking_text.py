@@ -49,7 +49,8 @@ def headline(ranking: Ranking, plain: bool) -> list[str]:
     total = quote.total
     shown, span = ranged(total.likely, total.low, total.high, plain)
     each, each_span = ranged(quote.per_unit.likely, quote.per_unit.low, quote.per_unit.high, plain)
-    gpu = f", {safe(offer.gpu)}" if offer.gpu and offer.gpu not in offer.name else ""
+    named = offer.name.replace(" ", "").lower()
+    gpu = f", {safe(offer.gpu)}" if offer.gpu and offer.gpu.lower() not in named else ""
     many = _work_words(ranking)
     grade = mark(quote.grade, plain)
     if ranking.profile.units is None:
