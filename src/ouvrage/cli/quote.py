@@ -60,7 +60,19 @@ class Offered:
 
 
 class QuoteGroup(click.Group):
-    """Options first: a quote needs no word after it; ``verify`` is the one verb beside it."""
+    """A quote needs no word after it; ``verify`` is the one verb beside it, imported when called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verb beside."""
+        return ["verify"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command, imported now."""
+        if cmd_name != "verify":
+            return None
+        from ouvrage.cli.quote_verify import verify
+
+        return verify
 
 
 @click.group(cls=QuoteGroup, invoke_without_command=True)

@@ -52,7 +52,7 @@ def _rows(text: str, context: Context, faults: list[Fault]) -> Rows:
         return _listed(load_toml(context.file, text, "market/toml"), context, faults)
     if name.endswith(".json") or text.lstrip()[:1] in ("{", "["):
         return _listed(load_json(context.file, text, "market/json"), context, faults)
-    return _csv(text, context, faults)
+    return csv_rows(text, context, faults)
 
 
 def load_json(file: str, text: str, code: str) -> Any:
@@ -106,7 +106,8 @@ def _list_in(value: Any, file: str) -> tuple[str, list[Any]]:
     )
 
 
-def _csv(text: str, context: Context, faults: list[Fault]) -> Rows:
+def csv_rows(text: str, context: Context, faults: list[Fault]) -> Rows:
+    """The rows of a CSV text by the names in its first line; rows of another length are faults."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     found: list[tuple[str, Mapping[str, Any]]] = []
     head: list[str] | None = None

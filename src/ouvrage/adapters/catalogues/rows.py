@@ -17,8 +17,8 @@ from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.numbers import decimal_text
 from ouvrage.model.offers import MarketOffer
 
-_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}")
-_SCALED = re.compile(r"([0-9]{1,18}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})[eE]([+-]?[0-9]{1,2})")
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{0,60})?|\.[0-9]{1,60}")
+_SCALED = re.compile(r"([0-9]{1,18}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})[eE]([+-]?[0-9]{1,2})")
 _WRITTEN = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _TRUE = {"true", "yes", "1", "t", "y"}
 _FALSE = {"false", "no", "0", "f", "n"}

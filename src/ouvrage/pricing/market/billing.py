@@ -86,7 +86,7 @@ EXACT = Billing(plan=None, steps=Steps())
 
 def billing_of(offer: MarketOffer, plan: Plan | None) -> Billing:
     """How an offer bills, from its plan and from what the offer itself states."""
-    base = EXACT if plan is None else _of_plan(plan)
+    base = billing_of_plan(plan)
     if offer.storage_gb_month is not None:
         price = Fraction(offer.storage_gb_month) / MONTH_H
         base = replace(base, storage_gb_h=price, storage_rule="the offer, a month of 730 h")
@@ -104,7 +104,10 @@ def _flat(price: str) -> Traffic:
     return Traffic(tiers=(Tier(up_to=None, rate=rate),), rule="the offer")
 
 
-def _of_plan(plan: Plan) -> Billing:
+def billing_of_plan(plan: Plan | None) -> Billing:
+    """How a plan bills; without one time is billed as metered."""
+    if plan is None:
+        return EXACT
     version = plan.versions[-1]
     rules = [rule for rule in version.rules if rule.kind == "metered"]
     compute = next((rule for rule in rules if rule.part == "compute"), None)

@@ -322,7 +322,8 @@ def _work(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
 
 def _startup(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
     because = "until the first unit, and what the first units took longer"
-    return "paid once", quote.likely.startup_s / H, "h", weakest((LISTED, ASSUMED)), because
+    grade = weakest((LISTED, quote.carried.grade))
+    return "paid once", quote.likely.startup_s / H, "h", grade, because
 
 
 def _image(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:

@@ -26,7 +26,7 @@ from ouvrage.pricing.market.ranking import (
     frontier,
     would_win,
 )
-from ouvrage.pricing.market.scaling import Span
+from ouvrage.pricing.market.scaling import Span, slowed_by
 from ouvrage.pricing.words import counted, duration, mark, percent, ranged, rounded, shortened
 
 Row = tuple[str, ...]
@@ -92,16 +92,18 @@ def _hour_lines(ranking: Ranking) -> list[str]:
     price = f"{rounded(hour.hour)} {ranking.currency}/h"
     cost = f"{rounded(hour.cost * hour.quote.units)} {ranking.currency}"
     why = effects(hour, best)
-    reason = "" if why is None else f": {effect_words(why, hour)}"
+    reason = "" if why is None else f": {effect_words(why, hour, best)}"
     return [f"  The cheapest hour ({safe(offer.provider)}, {price}) would cost {cost}{reason}."]
 
 
-def effect_words(why: Effects, slower: Ranked) -> str:
+def effect_words(why: Effects, slower: Ranked, faster: Ranked) -> str:
     """Why the one costs more than the other although its hour is cheaper."""
     said = []
     if why.time > 1:
-        limit = slower.quote.carried.bottleneck
-        by = f", limited by its {limit}" if limit != "unknown" else ""
+        on = slower.quote.profile.on
+        part = slowed_by(slower.quote.carried, faster.quote.carried, on)
+        starved = " and starves its GPU" if part in ("CPU", "disk") and on.gpus != 0 else ""
+        by = f", since its {part} is the lesser{starved}" if part else ""
         said.append(f"each unit takes {rounded(why.time)} times as long{by}")
     if why.waste > 1:
         idle = 1 - slower.quote.likely.busy
@@ -235,6 +237,12 @@ def _ranked_json(each: Ranked, today: str, on_frontier: bool | None) -> dict[str
     return {
         "offer": offer.name,
         **_who(offer),
+        "gpu": offer.gpu,
+        "gpus": offer.gpus,
+        "vcpus": offer.vcpus,
+        "memory_gib": None
+        if offer.memory_mib is None
+        else decimal_text(Fraction(offer.memory_mib, 1024)),
         "price_per_hour": decimal_text(quote.hour),
         "currency": offer.currency,
         "cost_per_unit": span_json(quote.per_unit),

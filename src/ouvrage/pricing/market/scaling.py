@@ -8,7 +8,7 @@ On the very configuration of a timing nothing is scaled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -64,13 +64,17 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Seconds for one unit on an offer, the terms they are made of, and how much they are worth."""
+    """Seconds for one unit on an offer, the terms they are made of, and how much they are worth.
+
+    ``parts`` holds the likely seconds by place, as far as they are known.
+    """
 
     seconds: Span
     terms: tuple[Term, ...]
     grade: Grade
     said_by: str
     bottleneck: str
+    parts: Mapping[str, Fraction]
 
     @property
     def scaled(self) -> bool:
@@ -106,8 +110,9 @@ def carried(profile: Profile, offer: MarketOffer, stated: Timing | None = None) 
 
 def _as_timed(profile: Profile, timing: Timing) -> Carried:
     span = Span(timing.low, timing.likely, timing.high)
-    key = _largest(profile.terms.items()) if timing is profile.timing else "unknown"
-    return Carried(span, (), timing.grade, timing.said_by, _part(key, timing.on))
+    parts = profile.terms if timing is profile.timing else {}
+    bottleneck = _part(_largest(parts.items()), timing.on)
+    return Carried(span, (), timing.grade, timing.said_by, bottleneck, parts)
 
 
 def _of_terms(profile: Profile, terms: list[Term]) -> Carried:
@@ -118,13 +123,14 @@ def _of_terms(profile: Profile, terms: list[Term]) -> Carried:
     )
     low = profile.timing.low / profile.timing.likely if profile.timing.likely else ONE
     high = profile.timing.high / profile.timing.likely if profile.timing.likely else ONE
-    key = _largest((term.key, term.seconds.likely) for term in terms)
+    parts = {term.key: term.seconds.likely for term in terms}
     return Carried(
         total.times(low, ONE, high),
         tuple(terms),
         weakest((Grade.ASSUMED, profile.timing.grade)),
         f"scaled from {profile.timing.said_by}",
-        _part(key, profile.on),
+        _part(_largest(parts.items()), profile.on),
+        parts,
     )
 
 
@@ -134,6 +140,17 @@ def _largest(terms: Iterable[tuple[str, Fraction]]) -> str:
 
 def _part(key: str, on: Configuration) -> str:
     return "CPU" if key == "computing" and on.gpus == 0 else PARTS[key]
+
+
+def slowed_by(slower: Carried, faster: Carried, on: Configuration) -> str | None:
+    """The part that costs the slower one most against the faster one; None where nobody knows."""
+    more = {
+        key: seconds - faster.parts.get(key, Fraction(0))
+        for key, seconds in slower.parts.items()
+        if key != "unknown" and faster.parts
+    }
+    key = _largest(more.items())
+    return _part(key, on) if more.get(key, Fraction(0)) > 0 else None
 
 
 def same(on: Configuration, there: Configuration) -> bool:
