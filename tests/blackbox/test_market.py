@@ -44,7 +44,7 @@ def test_a_catalogue_is_read_twice_and_then_at_another_price(ouvrage: Home, file
     assert [later["imported"][0][k] for k in ("new", "changed", "exists")] == [0, 1, 1]
     told = ouvrage("market", "diff")
     assert told.out.splitlines() == [
-        "own/offers: 1 changes from 2026-11-01 to 2026-11-08",
+        "own/offers: 1 change from 2026-11-01 to 2026-11-08",
         "  changed  optimised                                 0.36 → 0.33 USD/h",
     ]
     bands = ouvrage("market", "watch", "--gpu", "rtx 3080", "--json").json["bands"]

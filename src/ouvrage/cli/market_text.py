@@ -173,7 +173,8 @@ def change_lines(name: str, days: Sequence[str], found: Sequence[Change]) -> lis
         return [f"{name}: read once, on {days[0]}; import it again later to see what changed"]
     if not found:
         return [f"{name}: nothing changed from {days[0]} to {days[1]}"]
-    lines = [f"{name}: {len(found)} changes from {days[0]} to {days[1]}"]
+    many = "1 change" if len(found) == 1 else f"{len(found)} changes"
+    lines = [f"{name}: {many} from {days[0]} to {days[1]}"]
     for change in found:
         offer = change.offer
         before = f"{change.before.price} → " if change.before else ""
