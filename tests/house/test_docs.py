@@ -25,7 +25,7 @@ from tests.house.source import ROOT
 README = ROOT / "README.md"
 PAGES = sorted([README, *(ROOT / "docs").rglob("*.md")])
 PAGES = [page for page in PAGES if "_build" not in page.parts]
-GROUPS = {"rates"}  # nouns whose verbs have options of their own
+GROUPS = {"rates", "market", "fx"}  # nouns whose verbs have options of their own
 TIME_KEYS = (
     *("computing", "waiting_data", "waiting_cpu", "waiting_storage", "waiting_network"),
     *("waiting_memory", "throttled", "unknown"),
@@ -69,7 +69,9 @@ def test_every_command_on_a_page_exists_with_its_options(page: Path) -> None:
     for call in _calls(page):
         if call[:1] == ["--version"] or not call:
             continue
-        grouped = call[0] in GROUPS or call[:2] in (["run", "export"], ["run", "import"])
+        grouped = call[0] in GROUPS or call[:2] in (
+            *(["run", "export"], ["run", "import"], ["quote", "verify"]),
+        )
         verb = call[:2] if grouped else call[:1]
         told = _help(*verb)
         assert told, f"ouvrage {' '.join(verb)} has no help"

@@ -236,7 +236,10 @@ def test_the_starter_catalogue_names_a_source_and_a_day_for_every_row():
 
 def test_filters():
     listed = [Listed(o, "2026-11-01") for o in c.parsed(c.AWS, "skypilot/aws").offers]
-    named = lambda text: [e.offer.name for e in filtered(listed, text, "2026-11-30")]  # noqa: E731 short
+
+    def named(text: str) -> list[str]:
+        return [each.offer.name for each in filtered(listed, text, "2026-11-30")]
+
     assert named("gpu=a10g") == ["g5.xlarge", "g5.xlarge"]
     assert named("gpu=A10G,interruptible=no,price<=2") == ["g5.xlarge"]
     assert named("memory>=32") == ["p4d.24xlarge"]
