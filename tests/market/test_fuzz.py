@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -89,12 +90,24 @@ def _rows(text: str) -> int | None:
         return None
 
 
-def read_catalogue(text: str, file: str, cloud: str) -> None:
+Found = TypeVar("Found")
+
+
+def read_or_refused(read: Callable[[], Found], area: str) -> Found | None:
+    """What a reader makes of a text, or None where it refuses it in its own words, with a hint."""
+    refusal = None
     try:
-        found = c.parsed(text, cloud, file)
-    except OuvrageError as refused:
-        assert refused.code.startswith("market/"), refused
-        assert refused.hint
+        return read()
+    except OuvrageError as error:
+        refusal = error
+    assert refusal.code.startswith(area), refusal
+    assert refusal.hint
+    return None
+
+
+def read_catalogue(text: str, file: str, cloud: str) -> None:
+    found = read_or_refused(lambda: c.parsed(text, cloud, file), "market/")
+    if found is None:
         return
     assert found.rows >= found.refused + found.merged
     assert len({fault.place for fault in found.faults}) == found.refused or found.refused == 0
@@ -112,10 +125,8 @@ def read_catalogue(text: str, file: str, cloud: str) -> None:
 
 
 def read_bill(text: str, file: str, _cloud: str) -> None:
-    try:
-        found = bill_in(file, text)
-    except OuvrageError as refused:
-        assert refused.code.startswith("invoice/"), refused
+    found = read_or_refused(lambda: bill_in(file, text), "invoice/")
+    if found is None:
         return
     if file.endswith(".csv") and not text.lstrip().startswith(("{", "[")):
         rows = _rows(text)
@@ -124,11 +135,8 @@ def read_bill(text: str, file: str, _cloud: str) -> None:
 
 
 def read_profile(text: str, file: str, _cloud: str) -> None:
-    try:
-        found = profile_in(file, text)
-    except OuvrageError as refused:
-        assert refused.code.startswith("profile/"), refused
-        assert refused.hint
+    found = read_or_refused(lambda: profile_in(file, text), "profile/")
+    if found is None:
         return
     assert sum(found.terms.values()) == found.timing.likely > 0
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ouvrage.adapters.catalogues.made import kind_of, made, plan_of
-from ouvrage.adapters.catalogues.rows import Context, Parsed, Row
+from ouvrage.adapters.catalogues.rows import Context, Parsed, Row, printable
 from ouvrage.adapters.rate_files import shipped_names
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.price import parse_price
@@ -192,7 +192,7 @@ def _plan(row: Row) -> str | None:
 def _bundled(row: Row) -> tuple[str, ...]:
     value = row.cells.get("bundled")
     if isinstance(value, list):
-        return tuple(str(each)[:200] for each in value if isinstance(each, str) and each.strip())
+        return tuple(printable(each)[:200] for each in value if isinstance(each, str))
     text = row.text("bundled") or ""
     return tuple(part.strip() for part in text.split(";") if part.strip())
 

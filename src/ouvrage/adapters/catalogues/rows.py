@@ -115,7 +115,7 @@ class Row:
         if isinstance(value, bool) or not isinstance(value, str | int | Decimal | None):
             self.fault(name, value, "a text")
             return None
-        text = "" if value is None else _printable(str(value))
+        text = "" if value is None else printable(str(value))
         if len(text) > _LONGEST:
             self.fault(name, text, f"at most {_LONGEST} characters")
             return None
@@ -169,7 +169,7 @@ class Row:
     @property
     def raw(self) -> str:
         """The row as it came, as JSON text."""
-        return canonical({str(key): _plain(value) for key, value in self.cells.items()})
+        return canonical(_plain(dict(self.cells)))
 
 
 def number_in(value: object) -> Fraction | None:
@@ -192,7 +192,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text without the halves of characters that no store can hold."""
     return text.strip().encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
@@ -202,11 +202,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, dict):
-        return {_printable(str(key)): _plain(each) for key, each in value.items()}
+        return {printable(str(key)): _plain(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, str):
-        return _printable(value)
+        return printable(value)
     return value if value is None or isinstance(value, bool | int) else str(value)
 
 
