@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,28 +29,37 @@ SLACK = 1e-9
 """Far above what adding a few dozen doubles can lose, far below any price's last digit."""
 LARGE = 2000
 """Below so many offers the exact core alone is as fast as starting NumPy."""
-_ROUNDING = {"up": 0, "down": 1, "nearest": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The offers from ``start`` to ``end``, which bill alike, and the numbers of their billing."""
+
+    start: int
+    end: int
+    increment_s: float
+    minimum_s: float
+    rounding: str
+    later_s: float
+    arriving_s: float
+    waiting_s: float
+    kept_h: float
+    once: float
+    tax: float
+    may_stop: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Offers by column. ``unit_s`` and the columns of billing are looked up by ``shape`` and ``bill``."""
+    """Offers by column, those that bill alike side by side; ``order`` says which one each is."""
 
+    order: NDArray[np.intp]
     hour: Floats
     worth: Floats
     mtbf_s: Floats
     shape: NDArray[np.intp]
-    bill: NDArray[np.intp]
     unit_s: Floats
-    increment_s: Floats
-    minimum_s: Floats
-    rounding: NDArray[np.intp]
-    later_s: Floats
-    arriving_s: Floats
-    waiting_s: Floats
-    kept_h: Floats
-    once: Floats
-    tax: Floats
+    groups: tuple[Group, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +91,32 @@ def work_of(profile: Profile) -> Work:
 def columns_of(ranker: Ranker, able: Sequence[tuple[Listed, Carried]]) -> Columns:
     """The columns of some offers, each different machine and way of billing taken once."""
     shapes, bills = _Table[Carried](), _Table[Billing]()
-    shape = [shapes.index(time) for _, time in able]
-    found = [ranker.billing(each.offer) for each, _ in able]
-    bill = [bills.index(each) for each in found]
-    profile, offers = ranker.profile, [each.offer for each, _ in able]
+    bill = np.array([bills.index(ranker.billing(each.offer)) for each, _ in able], dtype=np.intp)
+    order = np.argsort(bill, kind="stable")
+    sorted_ = [able[index] for index in order]
+    shape = [shapes.index(time) for _, time in sorted_]
+    profile, offers = ranker.profile, [each.offer for each, _ in sorted_]
     mtbf = [mtbf_h(profile, offer) for offer in offers]
+    mtbf_s = _floats([np.inf if each is None else float(each) * H for each in mtbf])
+    bounds = np.searchsorted(bill[order], np.arange(len(bills.values) + 1))
+    groups = [
+        _group(profile, each, int(bounds[i]), int(bounds[i + 1]), mtbf_s)
+        for i, each in enumerate(bills.values)
+    ]
     return Columns(
+        order=order,
         hour=_floats([_hour(offer) for offer in offers]),
         worth=_floats([float(ranker.rate(offer.currency) or 0) for offer in offers]),
-        mtbf_s=_floats([float("inf") if each is None else float(each) * H for each in mtbf]),
+        mtbf_s=mtbf_s,
         shape=np.array(shape, dtype=np.intp),
-        bill=np.array(bill, dtype=np.intp),
         unit_s=_floats([float(time.seconds.likely) for time in shapes.values]),
-        **_bill_columns(profile, bills.values),
+        groups=tuple(groups),
     )
 
 
 def _hour(offer: MarketOffer) -> float:
-    return (
-        float(offer.price) if offer.per == "h" and offer.split == "node" else float(hourly(offer))
-    )
+    plain = offer.per == "h" and offer.split == "node"
+    return float(offer.price) if plain else float(hourly(offer))
 
 
 def _floats(values: Sequence[float]) -> Floats:
@@ -126,72 +141,80 @@ class _Table(Generic[T]):
         return place
 
 
-def _bill_columns(profile: Profile, bills: Sequence[Billing]) -> dict[str, Any]:
+def _group(profile: Profile, bill: Billing, start: int, end: int, mtbf_s: Floats) -> Group:
     once = profile.units is not None
     image = profile.moves.image_gb
     pull = float(image / PULL_GB_S.likely) if once and image is not None else 0.0
-    steps = [bill.steps for bill in bills]
-    beside = [beside_of(profile, bill) for bill in bills]
-    clock = [each.increment_us / 2e6 if each.align == "clock" else 0.0 for each in steps]
-    return {
-        "increment_s": _floats([each.increment_us / 1e6 if once else 0.0 for each in steps]),
-        "minimum_s": _floats([each.minimum_us / 1e6 if once else 0.0 for each in steps]),
-        "rounding": np.array([_ROUNDING[each.rounding] for each in steps], dtype=np.intp),
-        "later_s": _floats(clock if once else [0.0] * len(steps)),
-        "arriving_s": _floats([0.0 if bill.healthy else pull for bill in bills]),
-        "waiting_s": _floats([pull if bill.healthy else 0.0 for bill in bills]),
-        "kept_h": _floats([float(each.per_h) for each in beside]),
-        "once": _floats([float(each.once) for each in beside]),
-        "tax": _floats([float(each.tax) for each in beside]),
-    }
+    steps, beside = bill.steps, beside_of(profile, bill)
+    clock = once and steps.align == "clock"
+    return Group(
+        start=start,
+        end=end,
+        increment_s=steps.increment_us / 1e6 if once else 0.0,
+        minimum_s=steps.minimum_us / 1e6 if once else 0.0,
+        rounding=steps.rounding,
+        later_s=steps.increment_us / 2e6 if clock else 0.0,
+        arriving_s=0.0 if bill.healthy else pull,
+        waiting_s=pull if bill.healthy else 0.0,
+        kept_h=float(beside.per_h),
+        once=float(beside.once),
+        tax=float(beside.tax),
+        may_stop=bool(np.isfinite(mtbf_s[start:end]).any()),
+    )
 
 
 def lower_bounds(columns: Columns, work: Work) -> Floats:
-    """For each offer a cost per unit that is no higher than the exact one, by ``SLACK`` at most."""
-    bill = columns.bill
-    done = columns.unit_s.take(columns.shape)
+    """For each offer, in the order of the columns, a cost per unit no higher than the exact one."""
+    found = columns.unit_s.take(columns.shape)
     if work.units:
-        done *= work.units
-    metered = done + (work.startup_s + columns.arriving_s).take(bill)
-    if np.isfinite(columns.mtbf_s).any():
-        half = np.minimum(done, work.every_s) * 0.5 + work.restart_s
-        metered += done / columns.mtbf_s * half
-    billed = _billed(columns, metered)
-    cost = billed * columns.hour
+        found *= work.units
+    for group in columns.groups:
+        part = slice(group.start, group.end)
+        _cost(found[part], columns.hour[part], columns.mtbf_s[part], group, work)
+    if not (columns.worth == 1.0).all():
+        found *= columns.worth
+    return found
+
+
+def _cost(done: Floats, hour: Floats, mtbf_s: Floats, group: Group, work: Work) -> None:
+    """Turn seconds of work into a lower bound of the cost, in place."""
+    metered = done
+    if group.may_stop:
+        half = np.minimum(done, work.every_s)
+        half *= 0.5
+        half += work.restart_s
+        half /= mtbf_s
+        half += 1.0
+        metered *= half
+    metered += work.startup_s + group.arriving_s
+    kept = None
+    if group.kept_h:
+        kept = (metered + group.waiting_s) * (group.kept_h / H)
+    billed = _billed(metered, group)
     if work.reserved_s:
-        cost += np.maximum(0.0, work.reserved_s - billed) * columns.hour
-    if columns.kept_h.any():
-        cost += (metered + columns.waiting_s.take(bill)) * columns.kept_h.take(bill)
-    cost /= H
-    if columns.once.any():
-        cost += columns.once.take(bill)
-    if columns.tax.any():
-        cost *= (1.0 + columns.tax).take(bill)
-    cost *= columns.worth
-    cost *= (1.0 - SLACK) / (work.units or 1.0)
-    return cost
+        np.maximum(billed, work.reserved_s, out=billed)
+    billed *= hour
+    billed /= H
+    if kept is not None:
+        billed += kept
+    if group.once:
+        billed += group.once
+    billed *= (1.0 + group.tax) * (1.0 - SLACK) / (work.units or 1.0)
 
 
-def _billed(columns: Columns, metered: Floats) -> Floats:
-    """Seconds in whole increments, never more than the exact core makes them."""
-    increments = columns.increment_s
-    if not increments.any() and not columns.minimum_s.any():
-        return metered
-    bill = columns.bill
-    step = np.where(increments > 0, increments, 1.0).take(bill)
-    count = metered + columns.later_s.take(bill) if columns.later_s.any() else metered.copy()
-    count /= step
-    count *= 1.0 - SLACK
-    kind = columns.rounding
-    if (kind == 0).all():
-        np.ceil(count, out=count)
-    else:
-        by = kind.take(bill)
-        count = np.where(by == 0, np.ceil(count), np.floor(count + np.where(by == 2, 0.5, 0.0)))
-    count *= step
-    stepped = increments.take(bill) > 0 if not increments.all() else None
-    billed = count if stepped is None else np.where(stepped, count, metered)
-    return np.maximum(billed, columns.minimum_s.take(bill), out=billed)
+def _billed(seconds: Floats, group: Group) -> Floats:
+    """Seconds in whole increments, in place, and never more than the exact core makes them."""
+    if group.increment_s:
+        seconds += group.later_s
+        seconds *= (1.0 - SLACK) / group.increment_s
+        if group.rounding == "nearest":
+            seconds += 0.5
+        round_ = np.ceil if group.rounding == "up" else np.floor
+        round_(seconds, out=seconds)
+        seconds *= group.increment_s
+    if group.minimum_s:
+        np.maximum(seconds, group.minimum_s, out=seconds)
+    return seconds
 
 
 def cheapest(bounds: Floats, exact: Callable[[int], Fraction], top: int) -> list[int]:
@@ -218,5 +241,7 @@ def screen(ranker: Ranker, able: Sequence[tuple[Listed, Carried]], top: int) -> 
     """The offers among which the cheapest are; all of them where there are few."""
     if len(able) < LARGE:
         return list(range(len(able)))
-    bounds = lower_bounds(columns_of(ranker, able), work_of(ranker.profile))
-    return cheapest(bounds, lambda index: ranker.cost(*able[index]), top)
+    columns = columns_of(ranker, able)
+    order = [int(index) for index in columns.order]
+    bounds = lower_bounds(columns, work_of(ranker.profile))
+    return [order[i] for i in cheapest(bounds, lambda i: ranker.cost(*able[order[i]]), top)]
