@@ -27,6 +27,7 @@ from ouvrage.metering.recognise import Mark, Recogniser
 
 if TYPE_CHECKING:
     from ouvrage.meter.command import Onlooker
+    from ouvrage.meter.matcher import Matcher
 
 
 class Account:
@@ -39,6 +40,7 @@ class Account:
         origin_us: int,
         supervisor: Supervisor,
         inbox: Inbox,
+        matcher: Matcher | None,
     ) -> None:
         self._options = options
         self._run = new_id()
@@ -47,7 +49,8 @@ class Account:
         self._supervisor = supervisor
         self._inbox = inbox
         self._instruments = Instruments()
-        self._recogniser = Recogniser(options.unit, options.unit_regex)
+        self._recogniser = Recogniser(options.unit, None)
+        self._matcher = matcher
         self._spool = self._open_spool()
         self._record = Record(self._spool)
 
@@ -93,7 +96,10 @@ class Account:
         self._record.note(self._now(), code, text)
 
     def _look(self, stream: str, data: bytes, moment_us: int) -> None:
-        self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
+        if self._matcher:
+            self._matcher.feed(stream, data, moment_us - self._origin)
+        else:
+            self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
 
     def _mark(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
@@ -104,6 +110,9 @@ class Account:
         supervisor = self._supervisor
         tree = self._instruments.tree
         tree.add(child)
+        if self._matcher:
+            tree.leave_out(self._matcher.pid)
+            self._matcher.attend(self._mark)
         onlooker.attend(self._look)
         sampler = Sampler(
             self._record,
@@ -118,13 +127,21 @@ class Account:
         sampler.join()
         sampler.finish()
         drained = supervisor.drain(pumps)
+        self._mark_the_rest(ended)
         ending = supervisor.reap(tree)
         outlived = tree.living()
         if drained:
             _leave_behind([pump for pump in pumps if pump.source >= 0])
-        self._note_troubles(pumps, onlooker.fault)
+        fault = self._matcher.fault if self._matcher else onlooker.fault
+        self._note_troubles(pumps, fault)
         self._finish(ending, ended, outlived, supervisor.asked_to_end)
         return ending
+
+    def _mark_the_rest(self, ended: int) -> None:
+        if self._matcher:
+            self._matcher.finish(ended)
+        else:
+            self._mark(self._recogniser.flush(ended))
 
     def _note_troubles(self, pumps: list[Pump], fault: str | None) -> None:
         if fault:
@@ -139,7 +156,6 @@ class Account:
             self.note("spool/disk-full", self._spool.trouble)
 
     def _finish(self, ending: Ending, ended: int, outlived: int, asked: bool) -> None:
-        self._mark(self._recogniser.flush(ended))
         self._record.end(
             {
                 "t": ended,
