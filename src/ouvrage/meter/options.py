@@ -6,6 +6,7 @@ All of it is checked before anything is written or started.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -130,6 +131,18 @@ def _check_texts(given: argparse.Namespace) -> None:
             )
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
+    if given.report is not None and os.path.isdir(given.report):
+        raise OuvrageError(
+            "run/report",
+            f"--report {given.report!r} is a directory",
+            hint="--report out/report.json",
+        )
+    if given.label == "last":
+        raise OuvrageError(
+            "run/label",
+            "--label last names no run: `last` is always the latest one",
+            hint="another name",
+        )
     if given.unit_regex is not None:
         from ouvrage.metering.recognise import compile_unit_regex
 

@@ -50,6 +50,7 @@ class Summary:
         text = json.dumps(report_json(self._view, self._sheet), ensure_ascii=False, indent=2)
         draft = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{new_id()}")
         try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(draft, "x", encoding="utf-8") as file:
                 file.write(text + "\n")
                 file.flush()
