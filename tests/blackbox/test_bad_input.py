@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.blackbox.home import Home, home_in
+from tests.blackbox.home import COMMAND, Home, home_in
 from tests.blackbox.spools import price, run_id, spool
 
 
@@ -158,3 +159,16 @@ def test_a_reader_that_leaves_early_is_no_error(ouvrage: Home):
     assert first.wait(30) == 0
     assert "Traceback" not in first.stderr.read()
     first.stderr.close()
+
+
+@pytest.mark.parametrize(
+    "words", [["runs"], ["report", "a", "--json"], ["explain", "a"], ["run", "export", "a", "-"]]
+)
+def test_an_answer_that_finds_no_room_is_an_error(filled: Home, words: list[str]):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *words], env=dict(filled.environment), stdout=full, stderr=subprocess.PIPE,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[output/not-written]"), done.stderr

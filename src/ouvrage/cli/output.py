@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,29 @@ from ouvrage.base.text import safe
 
 
 def say_text(text: str, *, err: bool = False) -> None:
-    """Print lines for a person."""
-    click.echo(text, err=err)
+    """Print lines for a person. A reader that went away has seen enough; a full disk is told."""
+    with _written(2 if err else 1):
+        click.echo(text, err=err)
+
+
+def say_bytes(content: bytes) -> None:
+    """Write bytes to standard output, all of them."""
+    with _written(1):
+        click.echo(content, nl=False)
+
+
+@contextmanager
+def _written(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python would try the rest again at its end, and turn the exit code into its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        raise OuvrageError(
+            "output/not-written", f"the answer could not be written: {error.strerror}", exit_code=1
+        ) from error
 
 
 def json_text(value: Any) -> str:
@@ -32,7 +53,7 @@ def json_text(value: Any) -> str:
 
 def say_json(value: Any) -> None:
     """Print one JSON value."""
-    click.echo(json_text(value))
+    say_text(json_text(value))
 
 
 def say_error(error: OuvrageError, *, as_json: bool) -> int:
@@ -40,7 +61,8 @@ def say_error(error: OuvrageError, *, as_json: bool) -> int:
     if as_json:
         say_json(error.as_json())
     else:
-        say_text("\n".join(safe(line) for line in error.lines()), err=True)
+        with suppress(OuvrageError):  # stderr may lead to the same full disk
+            say_text("\n".join(safe(line) for line in error.lines()), err=True)
     return error.exit_code
 
 

@@ -6,7 +6,6 @@ stays small. ``run export`` and ``run import`` need the store and live here.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ from ouvrage.adapters.home import source_id
 from ouvrage.base.ids import code_of
 from ouvrage.cli.ledger import known_runs, opened
 from ouvrage.cli.options import json_option
-from ouvrage.cli.output import say_json, say_text, write_file
+from ouvrage.cli.output import say_bytes, say_json, say_text, write_file
 from ouvrage.store.exchange import Imported, export_run, import_run
 from ouvrage.store.samples import read_sealed
 
@@ -60,7 +59,7 @@ def export(name: str, file: str | None, as_json: bool) -> None:
         samples = read_sealed(ledger.home, found)
         content = export_run(ledger.store.records(subject=found), samples)
     if file == "-":
-        sys.stdout.buffer.write(content)
+        say_bytes(content)
         return
     path = Path(file or f"{code_of(found)}.ouvrage")
     write_file(path, content)

@@ -20,6 +20,7 @@ from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunMarks
 
 COMMAND = "command"
+_MOST_TOLD = 4
 _RANK = {"code": 0, "regex": 1, "line": 2}
 _HOW = {
     "code": "marks from the program itself",
@@ -249,7 +250,11 @@ def _source_hints(view: RunView, chosen: Sequence[RunMarks]) -> list[str]:
     name, via = chosen[0].name, chosen[0].via
     others = sorted({f"{m.name} ({m.via})" for m in view.marks if (m.name, m.via) != (name, via)})
     if others:
-        hints.append(f"counted {_HOW[via]} ({name}); left aside: {', '.join(others)}")
+        told = ", ".join(others[:_MOST_TOLD])
+        more = f" and {len(others) - _MOST_TOLD} more" if others[_MOST_TOLD:] else ""
+        hints.append(f"counted {_HOW[via]} ({name}); left aside: {told}{more}")
+    if len(others) >= _MOST_TOLD and any(character.isdigit() for character in name):
+        hints.append("each name is a unit of its own: give units one name, without a number in it")
     processes = len({marks.pid for marks in chosen})
     if processes > 1:
         hints.append(f"{processes} processes marked {name}s; each mark counts as one")
