@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ouvrage.base.errors import OuvrageError
@@ -32,6 +32,7 @@ def rule(increment: str, align: str, more: str = "") -> str:
 
 @settings(max_examples=300, deadline=None)
 @given(start=SECONDS, first=SECONDS, second=SECONDS, step=STEPS, align=ALIGN, minimum=MINIMUM)
+@example(start=1, first=0, second=1, step="60 s", align='align = "clock"', minimum="")
 def test_cutting_a_period_never_lowers_a_charge(
     start: int, first: int, second: int, step: str, align: str, minimum: str
 ):
