@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "runs": ("runs", "runs", "List the runs, newest first."),
     "report": ("report", "report", "What one run cost, and where its time went."),
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
+    "unit-cost": ("unit_cost", "unit_cost", "Which power limit finishes an epoch for the least?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
