@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "run": ("run_files", "run", "Meter a command: what did a finished unit of it cost?"),
     "runs": ("runs", "runs", "List the runs, newest first."),
     "report": ("report", "report", "What one run cost, and where its time went."),
+    "accept": ("accept", "accept", "Say how much of a run's work is good, and why."),
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
     "unit-cost": ("unit_cost", "unit_cost", "Which power limit finishes an epoch for the least?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),

@@ -23,7 +23,7 @@ from ouvrage.store.schema import projection_runs, projection_state
 from ouvrage.store.store import Store
 
 NAME = "runs"
-MAKER = "1"
+MAKER = "2"
 """Raised whenever a row made from the same facts comes out differently; all are then made anew."""
 
 
