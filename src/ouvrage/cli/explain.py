@@ -122,6 +122,6 @@ def _figure_json(sheet: Sheet, figure: Figure, when: str) -> dict[str, str | Non
         "name": f"{sheet.object}:{figure.path}@{when}",
         "value": exact_text(figure),
         "unit": figure.unit,
-        "grade": figure.grade.word if figure.grade else None,
+        "grade": None if figure.grade is None else figure.grade.word,
         "why": figure.why,
     }

@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
     "unit-cost": ("unit_cost", "unit_cost", "Which power limit finishes an epoch for the least?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
+    "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),
