@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "unit-cost": ("unit_cost", "unit_cost", "Which power limit finishes an epoch for the least?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
+    "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),
