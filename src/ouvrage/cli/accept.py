@@ -29,8 +29,13 @@ _LONGEST = 500
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--units", type=click.IntRange(min=0), required=True, metavar="N",
-              help="How many of its finished units are good; 0 rejects all of them.")
+@click.option(
+    "--units",
+    type=click.IntRange(min=0),
+    required=True,
+    metavar="N",
+    help="How many of its finished units are good; 0 rejects all of them.",
+)
 @click.option("--why", required=True, metavar="TEXT", help="What this judgement rests on.")
 @json_option
 @plain_option

@@ -35,8 +35,13 @@ def campaign() -> None:
 @campaign.command("add")
 @click.argument("name", metavar="NAME")
 @click.argument("runs", metavar="[RUN…]", nargs=-1)
-@click.option("--rental", "rented", metavar="RENTAL", multiple=True,
-              help="A rental that the campaign pays for; may be given several times.")
+@click.option(
+    "--rental",
+    "rented",
+    metavar="RENTAL",
+    multiple=True,
+    help="A rental that the campaign pays for; may be given several times.",
+)
 @json_option
 @plain_option
 def add(

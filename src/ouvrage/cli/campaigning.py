@@ -69,9 +69,7 @@ def _concerns(view: RentalView, name: str, runs: Sequence[RunView]) -> bool:
     return name in view.campaigns or any(view.holds(run.run, run.source) for run in runs)
 
 
-def _moment(
-    records: Sequence[Recorded], rentals: Sequence[RentalView], as_of: int | None
-) -> int:
+def _moment(records: Sequence[Recorded], rentals: Sequence[RentalView], as_of: int | None) -> int:
     if as_of is not None:
         return as_of
     if any(view.ended_us is None for view in rentals):

@@ -54,12 +54,19 @@ def rental() -> None:
 @click.option("--currency", metavar="EUR", help="Currency of the price (EUR).")
 @click.option("--label", metavar="NAME", help="A name for this rental, to find it by.")
 @click.option("--since", metavar="TIME", help="When it began to be paid for (UTC; now).")
-@click.option("--elsewhere", is_flag=True,
-              help="It is not this machine: only runs added by `rental add` stand on it.")
+@click.option(
+    "--elsewhere",
+    is_flag=True,
+    help="It is not this machine: only runs added by `rental add` stand on it.",
+)
 @click.option("--campaign", metavar="NAME", help="The campaign that pays for it.")
 @click.option("--webhook", metavar="URL", help="Where `rental watch` posts an alarm.")
-@click.option("--on-alarm-command", "command", metavar="CMD",
-              help="What `rental watch` runs at an alarm; it gets the alarm as JSON.")
+@click.option(
+    "--on-alarm-command",
+    "command",
+    metavar="CMD",
+    help="What `rental watch` runs at an alarm; it gets the alarm as JSON.",
+)
 @json_option
 @plain_option
 def start(

@@ -31,13 +31,12 @@ from ouvrage.cli.output import printable, say_json, say_text
 from ouvrage.cli.renting import (
     channels_file,
     check_channels,
-    end_of,
     open_rental,
     rentals,
     runs_on,
 )
 from ouvrage.ledger.kinds import fact_of
-from ouvrage.metering.rental_view import RentalView
+from ouvrage.metering.rental_view import RentalView, end_of
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median
 from ouvrage.metering.units import units_of
@@ -49,7 +48,7 @@ _SPAN = re.compile(r"(?P<many>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>s|min|h)", re.ASCI
 Channels = dict[str, str | None]
 
 
-class Span(click.ParamType):
+class Span(click.ParamType[int]):
     """A length of time such as ``15min``, in microseconds."""
 
     name = "span"
@@ -66,12 +65,30 @@ class Span(click.ParamType):
 
 @click.command("watch")
 @click.argument("name", metavar="[RENTAL]", required=False)
-@click.option("--idle", type=Span(), default="15min", show_default=True, metavar="TIME",
-              help="Tell when nothing has run for so long.")
-@click.option("--hang", type=click.IntRange(min=2), default=10, show_default=True, metavar="N",
-              help="Tell when no unit came for N times the median of the run's units.")
-@click.option("--every", type=Span(), default="30s", show_default=True, metavar="TIME",
-              help="How often to look.")
+@click.option(
+    "--idle",
+    type=Span(),
+    default="15min",
+    show_default=True,
+    metavar="TIME",
+    help="Tell when nothing has run for so long.",
+)
+@click.option(
+    "--hang",
+    type=click.IntRange(min=2),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Tell when no unit came for N times the median of the run's units.",
+)
+@click.option(
+    "--every",
+    type=Span(),
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How often to look.",
+)
 @click.option("--once", is_flag=True, help="Look once and end; exit code 1 where telling failed.")
 @click.option("--webhook", metavar="URL", help="Where to post an alarm, besides what was stated.")
 @click.option("--on-alarm-command", "command", metavar="CMD", help="What to run at an alarm.")

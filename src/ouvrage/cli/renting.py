@@ -18,7 +18,14 @@ from ouvrage.cli.ledger import Ledger
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.view import in_force
-from ouvrage.metering.rental_view import RENTAL_KINDS, RentalView, Stay, rental_views
+from ouvrage.metering.rental_view import (
+    RENTAL_KINDS,
+    RentalView,
+    Stay,
+    end_of,
+    rental_views,
+    stay_of,
+)
 from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.model.records import Withdrawal
 from ouvrage.model.runs import RunStarted
@@ -98,19 +105,9 @@ def runs_on(ledger: Ledger, view: RentalView, as_of: int) -> list[RunView]:
         if view.holds(start.run, source) and start.started_us < until
     ]
     views = (run_views(ledger.records([run], as_of)).get(run) for run in wanted)
-    return [found for found in views if found is not None and end_of(found) > view.started.started_us]
-
-
-def end_of(view: RunView) -> int:
-    """The moment at which a run ended, by its own clock."""
-    return view.started.started_us + view.wall_us
-
-
-def stay_of(view: RunView) -> Stay:
-    """A run as time spent on a machine."""
-    return Stay(
-        run=view.run, from_us=view.started.started_us, to_us=end_of(view), grade=view.grade
-    )
+    return [
+        found for found in views if found is not None and end_of(found) > view.started.started_us
+    ]
 
 
 def accounted(ledger: Ledger, view: RentalView, as_of: int, *, live: bool) -> RentalAccount:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from ouvrage.cli.ledger import known_runs, opened, past
 from ouvrage.cli.options import as_of_option, html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, write_file
 from ouvrage.pricing.report import report_json, report_text
+
+if TYPE_CHECKING:
+    from ouvrage.pricing.campaign import Campaign
 
 
 @click.command()
@@ -85,15 +89,8 @@ def _campaign(
 
     with opened() as ledger:
         found = campaign_found(ledger, name, past(as_of, ledger)).campaign
-    if html_file:
-        from ouvrage.console.campaign_page import campaign_page
-        from ouvrage.console.page import html
-
-        write_file(html_file, html(campaign_page(found)))
-    if pdf_file:
-        from ouvrage.console.campaign_pdf import campaign_pdf
-
-        write_file(pdf_file, campaign_pdf(found))
+    for file, content in _pages(found, html_file, pdf_file):
+        write_file(file, content)
     if as_json:
         say_json(campaign_json(found))
         return
@@ -101,3 +98,20 @@ def _campaign(
     for file in (html_file, pdf_file):
         if file:
             say_text(f"Whole report: {file}")
+
+
+def _pages(
+    found: Campaign, html_file: Path | None, pdf_file: Path | None
+) -> list[tuple[Path, str | bytes]]:
+    """What to write where, all made before any of it is written."""
+    pages: list[tuple[Path, str | bytes]] = []
+    if html_file:
+        from ouvrage.console.campaign_page import campaign_page
+        from ouvrage.console.page import html
+
+        pages.append((html_file, html(campaign_page(found))))
+    if pdf_file:
+        from ouvrage.console.campaign_pdf import campaign_pdf
+
+        pages.append((pdf_file, campaign_pdf(found)))
+    return pages

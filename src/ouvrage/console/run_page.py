@@ -83,7 +83,9 @@ def _tiles(sheet: Sheet, reckoning: Reckoning) -> tuple[Tile, ...]:
 def _accepted_words(sheet: Sheet) -> str:
     accepted, rejected = sheet.number("units_accepted"), sheet.number("units_rejected")
     words = f"{accepted} accepted, {rejected} not"
-    lost = [f"{rounded(cost)} {sort}" for sort in SORTS[1:] if (cost := sheet.number(f"cost.{sort}"))]
+    lost = [
+        f"{rounded(cost)} {sort}" for sort in SORTS[1:] if (cost := sheet.number(f"cost.{sort}"))
+    ]
     return f"{words}; {', '.join(lost)}" if lost else words
 
 

@@ -19,7 +19,7 @@ from ouvrage.base.ids import code_of
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.view import in_force
-from ouvrage.metering.run_view import price_fault
+from ouvrage.metering.run_view import RunView, price_fault
 from ouvrage.model.rentals import (
     RentalAlarm,
     RentalCampaign,
@@ -121,7 +121,9 @@ def rental_views(records: Iterable[Recorded]) -> dict[str, RentalView]:
 
 
 def _view(rental: str, entries: Sequence[tuple[Recorded, Any]]) -> RentalView | None:
-    starts = [(e, v) for e, v in entries if isinstance(v, RentalStarted) and not price_fault(v.price)]
+    starts = [
+        (e, v) for e, v in entries if isinstance(v, RentalStarted) and not price_fault(v.price)
+    ]
     if not starts:
         return None
     ends = [(e, v) for e, v in entries if isinstance(v, RentalEnded)]
@@ -138,6 +140,16 @@ def _view(rental: str, entries: Sequence[tuple[Recorded, Any]]) -> RentalView | 
         keys=tuple(entry.fact.key for entry in used),
         grade=weakest(entry.fact.grade for entry in used),
     )
+
+
+def end_of(view: RunView) -> int:
+    """The moment at which a run ended, by its own clock."""
+    return view.started.started_us + view.wall_us
+
+
+def stay_of(view: RunView) -> Stay:
+    """A run as time spent on a machine."""
+    return Stay(run=view.run, from_us=view.started.started_us, to_us=end_of(view), grade=view.grade)
 
 
 def rental_time(from_us: int, to_us: int, stays: Iterable[Stay]) -> RentalTime:

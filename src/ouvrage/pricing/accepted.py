@@ -26,7 +26,7 @@ from ouvrage.metering.run_view import RunView
 from ouvrage.metering.units import Units
 from ouvrage.pricing.words import counted
 
-SORTS = ("accepted", "rejected", "failed", "cancelled")
+SORTS: tuple[str, ...] = ("accepted", "rejected", "failed", "cancelled")
 NOT_JUDGED = "nobody has judged the work; ouvrage accept RUN --units N --why TEXT"
 NO_PRICE = "no price was given"
 SPLIT_RULE = (
@@ -99,14 +99,22 @@ def accepted_figures(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
 
 def _unit_figures(view: RunView, reckoning: Reckoning, fault: str | None) -> Iterable[Figure]:
     said, units = view.acceptance, reckoning.units
-    words = ("finished units that were accepted", "finished units that were judged and not accepted")
+    words = (
+        "finished units that were accepted",
+        "finished units that were judged and not accepted",
+    )
     if said is None or fault is not None:
         for name, method in zip(("units_accepted", "units_rejected"), words, strict=True):
             yield unknown(name, units.name, method, fault or NOT_JUDGED)
         return
     grade = weakest((said.grade, view.grade))
     yield known(
-        "units_accepted", said.units, units.name, said.grade, f"{words[0]}: {said.why}", facts=(said.key,)
+        "units_accepted",
+        said.units,
+        units.name,
+        said.grade,
+        f"{words[0]}: {said.why}",
+        facts=(said.key,),
     )
     yield known(
         "units_rejected",

@@ -28,7 +28,7 @@ from ouvrage.pricing.accepted import SORTS as WORK_SORTS
 from ouvrage.pricing.accepted import countable, split_us
 from ouvrage.pricing.rental_cost import RentalAccount
 
-SORTS = (*WORK_SORTS, "unjudged", "held", "other")
+SORTS: tuple[str, ...] = (*WORK_SORTS, "unjudged", "held", "other")
 NO_COST = "it has no price and was not on a rented machine all the time"
 
 

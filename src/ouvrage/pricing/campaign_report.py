@@ -91,12 +91,18 @@ def _money(sheet: Sheet, path: str) -> str | None:
 
 
 def answer(campaign: Campaign, plain: bool) -> str:
-    """One sentence: what an accepted result cost, and how much went into something else."""
+    """One line: what an accepted result cost, and how much went into something else."""
+    return " ".join(part for part in answer_parts(campaign, plain) if part)
+
+
+def answer_parts(campaign: Campaign, plain: bool) -> tuple[str, str]:
+    """What an accepted result cost; what else the money went into (empty where into nothing)."""
     sheet = campaign_sheet(campaign)
     total = money(sheet, "cost.total", plain)
     if not total:
         known = rounded(campaign.known_cost)
-        return f"{campaign.name}: at least {known} {campaign.currency}; {missing_cost(campaign)}."
+        why = missing_cost(campaign) or "nothing was spent that is known"
+        return f"{campaign.name}: at least {known} {campaign.currency}.", f"{_sentence(why)}."
     each = money(sheet, "cost_per_accepted_unit", plain)
     if each and campaign.unit:
         many = counted(campaign.units_accepted, f"accepted {campaign.unit}")
@@ -107,7 +113,11 @@ def answer(campaign: Campaign, plain: bool) -> str:
     else:
         words = f"{campaign.name}: {total} in all, and nothing accepted yet"
     lost = _lost(campaign)
-    return f"{words}{f'; {lost}' if lost else ''}."
+    return f"{words}.", f"{_sentence(lost)}." if lost else ""
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _lost(campaign: Campaign) -> str:
@@ -154,7 +164,7 @@ def campaign_text(campaign: Campaign, *, plain: bool) -> str:
     said = ", ".join(f"{many} {outcome}" for outcome, many in sorted(outcomes.items()))
     judged = sum(each.judged for each in campaign.attempts)
     lines = [answer(campaign, plain), ""]
-    many = counted(len(campaign.attempts), "attempt")
+    many = len(campaign.attempts)
     lines.append(row("attempts", f"{many}: {said}; {judged} judged" if said else "none"))
     lines += _money_lines(campaign, sheet, plain)
     lines += _attempt_lines(campaign, plain)
@@ -172,11 +182,17 @@ def _money_lines(campaign: Campaign, sheet: Sheet, plain: bool) -> list[str]:
     drawn = _DRAWN_PLAIN if plain else _DRAWN
     shares = [(drawn[sort], parts[sort] / total) for sort in SORTS]
     lines = [row("where the money went", bar(shares, 20))]
-    for sort in SORTS:
-        if parts[sort]:
-            amount = f"{rounded(parts[sort])} {campaign.currency}{mark(campaign.grade, plain)}"
-            share = percent(parts[sort] / total)
-            lines.append(row(f"  {drawn[sort]} {sort}", f"{amount:<16} {share:>5}   {WORDS[sort]}"))
+    amounts = {
+        sort: f"{rounded(parts[sort])} {campaign.currency}{mark(campaign.grade, plain)}"
+        for sort in SORTS
+        if parts[sort]
+    }
+    width = max(map(len, amounts.values()))
+    for sort, amount in amounts.items():
+        share = percent(parts[sort] / total)
+        lines.append(
+            row(f"  {drawn[sort]} {sort}", f"{amount:<{width}} {share:>5}   {WORDS[sort]}")
+        )
     return lines
 
 
@@ -223,6 +239,7 @@ def _rental_lines(campaign: Campaign, plain: bool) -> list[str]:
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(line[i]) for line in rows) for i in range(len(rows[0]))]
     return [
-        "    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        "    "
+        + "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in rows
     ]

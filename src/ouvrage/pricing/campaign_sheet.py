@@ -103,9 +103,7 @@ def _sums(campaign: Campaign) -> Iterable[Figure]:
         yield unknown("cost.total", unit, method, "the campaign has no attempts and no rentals")
         return
     if why is None:
-        yield known(
-            "cost.total", campaign.known_cost, unit, campaign.grade, method, inputs=inputs
-        )
+        yield known("cost.total", campaign.known_cost, unit, campaign.grade, method, inputs=inputs)
     else:
         yield unknown("cost.total", unit, method, why, inputs=inputs)
     for sort in SORTS:

@@ -18,6 +18,7 @@ from ouvrage.ledger.laws import Law
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.pricing.accepted import SORTS, acceptance_fault
+from ouvrage.pricing.spending_laws import SPENDING_LAWS
 from ouvrage.pricing.unit_cost import sheet_of
 
 US = 1_000_000
@@ -107,4 +108,5 @@ LAWS: tuple[Law, ...] = (
         statement="what a judged run cost is accepted, rejected, failed or cancelled, exactly",
         check=_cost_split,
     ),
+    *SPENDING_LAWS,
 )
