@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.blackbox.conftest import Home
 from tests.blackbox.spools import price, run_id, spool
+from tests.support.inside import Inside
 
 
 @pytest.fixture
@@ -17,12 +17,12 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "drop"
 
 
-def _holds(ouvrage: Home) -> None:
+def _holds(ouvrage: Inside) -> None:
     ouvrage.holds(spool(run_id(1), [1.0] * 3, label="work", rate=price("1")), run_id(1))
 
 
 def test_a_pushed_run_is_imported_elsewhere(
-    ouvrage: Home, homes: Callable[[str], Home], place: Path
+    ouvrage: Inside, homes: Callable[[str], Inside], place: Path
 ):
     _holds(ouvrage)
     pushed = ouvrage("run", "push", "work", "--to", "drop", "--json")
@@ -34,7 +34,7 @@ def test_a_pushed_run_is_imported_elsewhere(
     assert {**theirs, "as_of": None} == {**ours, "as_of": None}
 
 
-def test_pushed_again_it_is_there_already(ouvrage: Home, place: Path):
+def test_pushed_again_it_is_there_already(ouvrage: Inside, place: Path):
     _holds(ouvrage)
     ouvrage("run", "push", "work", "--to", "drop")
     again = ouvrage("run", "push", "work", "--to", "drop", "--json")
@@ -43,7 +43,7 @@ def test_pushed_again_it_is_there_already(ouvrage: Home, place: Path):
 
 
 def test_what_was_learnt_since_is_another_file(
-    ouvrage: Home, homes: Callable[[str], Home], place: Path
+    ouvrage: Inside, homes: Callable[[str], Inside], place: Path
 ):
     _holds(ouvrage)
     ouvrage("run", "push", "work", "--to", "drop")
@@ -58,7 +58,7 @@ def test_what_was_learnt_since_is_another_file(
     assert other("verify").code == 0
 
 
-def test_a_file_changed_in_the_drop_is_found(ouvrage: Home, place: Path):
+def test_a_file_changed_in_the_drop_is_found(ouvrage: Inside, place: Path):
     _holds(ouvrage)
     ouvrage("run", "push", "work", "--to", "drop")
     (file,) = place.iterdir()
@@ -77,7 +77,7 @@ def test_a_file_changed_in_the_drop_is_found(ouvrage: Home, place: Path):
     ],
 )
 def test_where_nothing_can_be_pushed(
-    ouvrage: Home, place: Path, arguments: list[str], code: str
+    ouvrage: Inside, place: Path, arguments: list[str], code: str
 ):
     _holds(ouvrage)
     said = ouvrage("run", "push", "work", *arguments)

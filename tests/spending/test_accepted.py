@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.blackbox.conftest import Home
 from tests.blackbox.spools import price, run_id, spool
+from tests.support.inside import Inside
 
 RATE = price("36")  # a cent a second
 LOST = ("rejected", "failed", "cancelled")
 
 
-def _holds(ouvrage: Home, number: int = 1, **options: object) -> str:
+def _holds(ouvrage: Inside, number: int = 1, **options: Any) -> str:
     """A run of four epochs of 2 s after 1 s, over after 9.25 s."""
-    text = spool(run_id(number), [2.0] * 4, label="work", rate=RATE, **options)  # pyright: ignore[reportArgumentType] -- options are those of spool()
+    text = spool(run_id(number), [2.0] * 4, label="work", rate=RATE, **options)
     ouvrage.holds(text, run_id(number))
     return run_id(number)
 
@@ -25,7 +28,7 @@ def _parts(report: dict[str, dict[str, str]]) -> dict[str, Fraction]:
     return {sort: Fraction(report["cost"][sort]) for sort in ("accepted", *LOST)}
 
 
-def test_a_run_is_not_judged_until_somebody_does(ouvrage: Home):
+def test_a_run_is_not_judged_until_somebody_does(ouvrage: Inside):
     _holds(ouvrage)
     report = ouvrage("report", "work", "--json").json
     assert (report["exit_code"], report["units"], report["units_accepted"]) == (0, 4, None)
@@ -35,7 +38,7 @@ def test_a_run_is_not_judged_until_somebody_does(ouvrage: Home):
     assert "ouvrage accept" in report["unknown"]["cost.rejected"]
 
 
-def test_accepted_and_rejected_units_share_the_cost(ouvrage: Home):
+def test_accepted_and_rejected_units_share_the_cost(ouvrage: Inside):
     _holds(ouvrage)
     said = ouvrage("accept", "work", "--units", "3", "--why", "one epoch diverged")
     assert said.code == 0
@@ -60,7 +63,7 @@ def test_accepted_and_rejected_units_share_the_cost(ouvrage: Home):
     assert "not accepted          0.0231 EUR ? rejected" in text
 
 
-def test_a_failed_run_lost_what_came_after_its_last_unit(ouvrage: Home):
+def test_a_failed_run_lost_what_came_after_its_last_unit(ouvrage: Inside):
     _holds(ouvrage, exit_code=1)
     assert ouvrage("accept", "work", "--units", "4", "--why", "checkpoints are good").code == 0
     report = ouvrage("report", "work", "--json").json
@@ -72,8 +75,8 @@ def test_a_failed_run_lost_what_came_after_its_last_unit(ouvrage: Home):
     }
 
 
-def test_the_command_itself_may_be_accepted_however_it_ended(ouvrage: Home):
-    ouvrage("run", "--quiet", "--price", "1/h", "--", "sh", "-c", "exit 3")
+def test_the_command_itself_may_be_accepted_however_it_ended(ouvrage: Inside):
+    ouvrage.holds(spool(run_id(1), [], rate=RATE, exit_code=3), run_id(1))
     assert ouvrage("report", "last", "--json").json["units"] == 0
     assert ouvrage("accept", "last", "--units", "1", "--why", "the file is whole").code == 0
     report = ouvrage("report", "last", "--json").json
@@ -84,7 +87,7 @@ def test_the_command_itself_may_be_accepted_however_it_ended(ouvrage: Home):
     assert report["cost_per_accepted_unit"] is None
 
 
-def test_saying_it_again_corrects_and_the_past_stays(ouvrage: Home):
+def test_saying_it_again_corrects_and_the_past_stays(ouvrage: Inside):
     _holds(ouvrage)
     first = ("accept", "work", "--units", "3", "--why", "looks right")
     as_known = ouvrage(*first, "--json").json["as_of"]
@@ -99,11 +102,11 @@ def test_saying_it_again_corrects_and_the_past_stays(ouvrage: Home):
     assert ouvrage("verify").code == 0
 
 
-def test_a_judgement_travels_with_its_run(ouvrage: Home, homes: object):
+def test_a_judgement_travels_with_its_run(ouvrage: Inside, homes: Callable[[str], Inside]):
     run = _holds(ouvrage)
     ouvrage("accept", "work", "--units", "2", "--why", "half of it")
     assert ouvrage("run", "export", run, "run.ouvrage").code == 0
-    other = homes("other")  # type: ignore[operator] # a fixture's function
+    other = homes("other")
     assert other("run", "import", "run.ouvrage").code == 0
     assert other("report", "work", "--json").json["units_accepted"] == 2
     corrected = other("accept", "work", "--units", "1", "--why", "half of that", "--json").json
@@ -122,7 +125,7 @@ def test_a_judgement_travels_with_its_run(ouvrage: Home, homes: object):
         (["nothing", "--units", "1", "--why", "x"], "run/unknown"),
     ],
 )
-def test_what_cannot_be_accepted(ouvrage: Home, arguments: list[str], code: str):
+def test_what_cannot_be_accepted(ouvrage: Inside, arguments: list[str], code: str):
     _holds(ouvrage)
     said = ouvrage("accept", *arguments)
     assert (said.code, said.out) == (2, "")
@@ -130,11 +133,10 @@ def test_what_cannot_be_accepted(ouvrage: Home, arguments: list[str], code: str)
     assert ouvrage("report", "work", "--json").json["acceptance"] is None
 
 
-def test_the_page_shows_what_an_accepted_unit_cost(ouvrage: Home, tmp_path: object):
+def test_the_page_shows_what_an_accepted_unit_cost(ouvrage: Inside, tmp_path: Path):
     _holds(ouvrage)
     ouvrage("accept", "work", "--units", "3", "--why", "fine")
     assert ouvrage("report", "work", "--html", f"{tmp_path}/page.html").code == 0
-    with open(f"{tmp_path}/page.html") as file:
-        page = file.read()
+    page = (tmp_path / "page.html").read_text()
     assert "Cost per accepted epoch" in page
     assert "3 accepted, 1 not; 0.0231 rejected" in page

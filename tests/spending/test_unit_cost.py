@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.blackbox.conftest import Home
+from tests.support.inside import Inside
 
 POWER = """\
 dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power
@@ -37,13 +37,13 @@ def traces(tmp_path: Path) -> list[str]:
     return ["--power-trace", "power.csv", "--train-trace", "train.csv"]
 
 
-def _exact(ouvrage: Home, *arguments: str) -> Any:
+def _exact(ouvrage: Inside, *arguments: str) -> Any:
     said = ouvrage("unit-cost", *arguments, "--json")
     assert said.code == 0, said.err
     return json.loads(said.out, parse_float=Decimal)
 
 
-def test_cost_of_an_epoch_and_of_a_target_with_its_failures(ouvrage: Home, traces: list[str]):
+def test_cost_of_an_epoch_and_of_a_target_with_its_failures(ouvrage: Inside, traces: list[str]):
     found = _exact(ouvrage, *traces, "--electricity", "0.36/kWh", "--rate", "0/h")
     assert found["configurations"][0] == {
         "dataset": "flowers",
@@ -70,7 +70,7 @@ def test_cost_of_an_epoch_and_of_a_target_with_its_failures(ouvrage: Home, trace
     }
 
 
-def test_owner_and_renter_stand_side_by_side(ouvrage: Home, traces: list[str]):
+def test_owner_and_renter_stand_side_by_side(ouvrage: Inside, traces: list[str]):
     said = ouvrage("unit-cost", *traces, "--electricity", "0.36/kWh", "--rate", "2/h", "--plain")
     assert said.code == 0
     assert said.first == (
@@ -83,7 +83,7 @@ def test_owner_and_renter_stand_side_by_side(ouvrage: Home, traces: list[str]):
     assert "1 easier targets: --all" in said.out
 
 
-def test_without_a_train_trace_there_are_no_targets(ouvrage: Home, traces: list[str]):
+def test_without_a_train_trace_there_are_no_targets(ouvrage: Inside, traces: list[str]):
     found = _exact(ouvrage, *traces[:2], "--electricity", "0/kWh", "--rate", "1/h")
     assert [c["target"] for c in found["cheapest"]] == [None]
     assert found["train_rows"] is None
@@ -101,7 +101,7 @@ def test_without_a_train_trace_there_are_no_targets(ouvrage: Home, traces: list[
     ],
 )
 def test_a_row_that_cannot_be_read_is_named(
-    ouvrage: Home, traces: list[str], tmp_path: Path, file: str, line: int, text: str
+    ouvrage: Inside, traces: list[str], tmp_path: Path, file: str, line: int, text: str
 ):
     lines = (tmp_path / file).read_text().splitlines()
     lines[line - 1] = text
@@ -124,7 +124,7 @@ def test_a_row_that_cannot_be_read_is_named(
     ],
 )
 def test_prices_that_cannot_be_used_are_refused(
-    ouvrage: Home, traces: list[str], prices: list[str], code: str
+    ouvrage: Inside, traces: list[str], prices: list[str], code: str
 ):
     said = ouvrage("unit-cost", *traces, *prices)
     assert said.code == 2
@@ -151,7 +151,7 @@ def _cheapest(found: Any, dataset: str, target: Decimal | None) -> tuple[int, in
     return one["batch_size"], one["power_limit_w"], round(one["cost"], 6)
 
 
-def test_the_zeus_vectors_for_an_owner(ouvrage: Home, zeus: list[str]):
+def test_the_zeus_vectors_for_an_owner(ouvrage: Inside, zeus: list[str]):
     found = _exact(ouvrage, *zeus, "--electricity", "0.25/kWh", "--rate", "0/h")
     kwh = {
         (c["batch_size"], c["power_limit_w"]): round(c["kwh_per_epoch"], 4)
@@ -170,6 +170,6 @@ def test_the_zeus_vectors_for_an_owner(ouvrage: Home, zeus: list[str]):
     assert _cheapest(found, "squad", Decimal("84.5")) == (8, 125, Decimal("0.104370"))
 
 
-def test_the_zeus_vector_for_a_renter(ouvrage: Home, zeus: list[str]):
+def test_the_zeus_vector_for_a_renter(ouvrage: Inside, zeus: list[str]):
     found = _exact(ouvrage, *zeus, "--electricity", "0.25/kWh", "--rate", "2/h")
     assert _cheapest(found, "imagenet", None) == (256, 250, Decimal("2.006533"))
