@@ -24,20 +24,25 @@ def test_from_a_rented_machine_to_the_page_of_a_campaign(ouvrage: Home, tmp_path
     rented = ouvrage("rental", "start", "--price", "36/h", "--label", "gpu", "--campaign", "spring")
     assert re.match(r"gpu is paid for since \S+Z at 36 EUR/h\.", rented.out)
     for label, code in (("first", "1"), ("second", "0")):
-        ran = ouvrage("run", "--quiet", "--campaign", "spring", "--label", label, "--", *train, code)
+        ran = ouvrage(
+            "run", "--quiet", "--campaign", "spring", "--label", label, "--", *train, code
+        )
         assert ran.code == int(code)
     told = ouvrage("rental", "watch", "--once", "--idle", "0s", "--on-alarm-command", "cat")
     assert told.code == 0
     assert "the work ended at" in told.out
     assert ouvrage("rental", "watch", "--once", "--idle", "0s").first == "gpu: nothing new to tell."
     stopped = ouvrage("rental", "stop", "gpu")
-    assert re.match(r"gpu cost \S+ EUR \?; \S+ EUR \? of it, \d+ %, while nothing ran\.", stopped.out)
+    assert re.match(
+        r"gpu cost \S+ EUR \?; \S+ EUR \? of it, \d+ %, while nothing ran\.", stopped.out
+    )
     ouvrage("accept", "first", "--units", "0", "--why", "it crashed")
     accepted = ouvrage("accept", "second", "--units", "4", "--why", "loss below 0.2")
     assert re.match(r"Accepted 4 of 4 epochs of \w{4}\.\n", accepted.out)
     report = ouvrage("report", "--campaign", "spring")
     assert re.match(
-        r"spring: \S+ EUR \? per accepted epoch, \S+ EUR \? in all for 4 accepted epochs\.", report.out
+        r"spring: \S+ EUR \? per accepted epoch, \S+ EUR \? in all for 4 accepted epochs\.",
+        report.out,
     )
     for line in (
         r"attempts +2: 1 completed, 1 failed; 2 judged",

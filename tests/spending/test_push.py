@@ -76,9 +76,7 @@ def test_a_file_changed_in_the_drop_is_found(ouvrage: Inside, place: Path):
         ([], "command/usage"),
     ],
 )
-def test_where_nothing_can_be_pushed(
-    ouvrage: Inside, place: Path, arguments: list[str], code: str
-):
+def test_where_nothing_can_be_pushed(ouvrage: Inside, place: Path, arguments: list[str], code: str):
     _holds(ouvrage)
     said = ouvrage("run", "push", "work", *arguments)
     assert (said.code, said.out) == (2, "")

@@ -91,6 +91,4 @@ def in_ledger(*groups: list[Fact]) -> list[Recorded]:
     """Facts as a ledger holds them, recorded long after all of it."""
     facts = [fact for group in groups for fact in group]
     at = STARTED + 1_000_000 * SECOND
-    return [
-        Recorded(seq=seq, recorded_at=at + seq, fact=fact) for seq, fact in enumerate(facts, 1)
-    ]
+    return [Recorded(seq=seq, recorded_at=at + seq, fact=fact) for seq, fact in enumerate(facts, 1)]

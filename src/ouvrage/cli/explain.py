@@ -1,4 +1,8 @@
-"""``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on."""
+"""``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on.
+
+Decides which sheet of figures a name belongs to: a run's, a comparison's, a claim's, a rental's, or
+a campaign's. A name without a path lists the sheet.
+"""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def watch(
     the rental is given back.
     """  # fmt: skip
     check_channels(webhook, None)
-    resting = threading.Event()
+    resting, first = threading.Event(), True
     while True:
         with opened() as ledger:
             view = open_rental(name, rentals(ledger))
@@ -117,7 +117,9 @@ def watch(
             given: Channels = {"webhook": webhook, "command": command}
             alarms = [a for a in _due(ledger, view, idle, hang) if a.id not in view.alarms]
             told = [(a, _tell(ledger, view, a, given)) for a in alarms]
-        _say(view, told, as_json)
+        if told or first:
+            _say(view, told, as_json)
+        first = False
         if once or view.ended_us is not None:
             return 1 if any(troubles for _, troubles in told) else 0
         resting.wait(every / 1_000_000)

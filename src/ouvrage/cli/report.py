@@ -1,4 +1,7 @@
-"""``ouvrage report RUN``: what one run cost and where its time went."""
+"""``ouvrage report``: what one run cost and where its time went, or what a campaign spent.
+
+Decides that every page is made before any is written, so that a refusal leaves nothing behind.
+"""
 
 from __future__ import annotations
 

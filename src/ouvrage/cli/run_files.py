@@ -74,8 +74,13 @@ def export(name: str, file: str | None, as_json: bool) -> None:
 
 @run.command("push")
 @click.argument("name", metavar="RUN")
-@click.option("--to", "target", metavar="DIR", required=True,
-              help="A directory that the receiver empties, such as one on a shared disk.")
+@click.option(
+    "--to",
+    "target",
+    metavar="DIR",
+    required=True,
+    help="A directory that the receiver empties, such as one on a shared disk.",
+)
 @json_option
 def push(name: str, target: str, as_json: bool) -> None:
     """Put RUN, with its raw samples, into the directory DIR, from which others import it.
@@ -94,7 +99,9 @@ def push(name: str, target: str, as_json: bool) -> None:
     dropped = drop(found, content, Path(target))
     if as_json:
         result = "accepted" if dropped.new else "exists"
-        say_json({"run": found, "code": code_of(found), "file": str(dropped.path), "result": result})
+        say_json(
+            {"run": found, "code": code_of(found), "file": str(dropped.path), "result": result}
+        )
     elif dropped.new:
         say_text(f"{code_of(found)} is in {dropped.path}; there: ouvrage run import FILE")
     else:
