@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.names import is_campaign
 from ouvrage.cli.ledger import Ledger
 from ouvrage.cli.renting import accounted, rental_records
 from ouvrage.ledger.facts import Recorded
@@ -41,7 +42,7 @@ def members(ledger: Ledger, as_of: int | None) -> dict[str, dict[str, Recorded]]
     found: dict[str, dict[str, Recorded]] = {}
     for entry in in_force(records):
         value = read(entry.fact)
-        if isinstance(value, RunCampaign):
+        if isinstance(value, RunCampaign) and is_campaign(value.campaign):
             found.setdefault(value.campaign, {})[value.run] = entry
     return found
 

@@ -149,6 +149,6 @@ def _figure_json(sheet: Sheet, figure: Figure, when: str) -> dict[str, str | Non
         "name": f"{sheet.object}:{figure.path}@{when}",
         "value": exact_text(figure),
         "unit": figure.unit,
-        "grade": None if figure.grade is None else figure.grade.word,
+        "grade": figure.grade.word if figure.grade is not None else None,
         "why": figure.why,
     }

@@ -24,10 +24,11 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.ids import code_of
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.price import PER_US
+from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option
-from ouvrage.cli.output import printable, say_json, say_text
+from ouvrage.cli.output import say_json, say_text
 from ouvrage.cli.renting import (
     channels_file,
     check_channels,
@@ -233,8 +234,8 @@ def _say(view: RentalView, told: list[tuple[Alarm, list[str]]], as_json: bool) -
         say_json({"rental": view.rental, "alarms": alarms})
         return
     for alarm, troubles in told:
-        say_text(printable(f"alarm: {view.name}: {alarm.words}  [{alarm.id}]"))
+        say_text(safe(f"alarm: {view.name}: {alarm.words}  [{alarm.id}]"))
         for trouble in troubles:
-            say_text(printable(f"  not told to {trouble}; tried again at the next look"), err=True)
+            say_text(safe(f"  not told to {trouble}; tried again at the next look"), err=True)
     if not told:
-        say_text(f"{printable(view.name)}: nothing new to tell.")
+        say_text(f"{safe(view.name)}: nothing new to tell.")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.names import is_campaign
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.model.accepted import RunAccepted, RunCampaign
@@ -51,6 +52,7 @@ def acceptance_of(said: Iterable[Recorded]) -> Acceptance | None:
 
 
 def campaigns_of(said: Iterable[Recorded]) -> tuple[str, ...]:
-    """The campaigns that facts in force about one run name."""
+    """The campaigns that facts in force about one run name, as far as they are names of one."""
     stated = (read(entry.fact) for entry in said)
-    return tuple(sorted({value.campaign for value in stated if isinstance(value, RunCampaign)}))
+    names = {value.campaign for value in stated if isinstance(value, RunCampaign)}
+    return tuple(sorted(name for name in names if is_campaign(name)))

@@ -113,7 +113,7 @@ def _unit_figures(view: RunView, reckoning: Reckoning, fault: str | None) -> Ite
         said.units,
         units.name,
         said.grade,
-        f"{words[0]}: {said.why}",
+        f"{words[0]}: {safe(said.why)}",
         facts=(said.key,),
     )
     yield known(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade, weakest
+from ouvrage.base.text import safe
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.metering.units import facts_of_units
 from ouvrage.pricing.campaign import NO_COST, SORTS, Attempt, Campaign
@@ -62,7 +63,7 @@ def _attempt_figures(campaign: Campaign) -> Iterable[Figure]:
         yield known(path, attempt.cost, campaign.currency, campaign.grade, method, facts=facts)
         units, said = f"attempts.{attempt.code}.accepted", attempt.view.acceptance
         if said is not None and attempt.judged:
-            words = f"accepted of its {attempt.countable} units: {said.why}"
+            words = f"accepted of its {attempt.countable} units: {safe(said.why)}"
             facts = (said.key, *facts_of_units(attempt.view, attempt.units))
             yield known(units, said.units, attempt.units.name, said.grade, words, facts=facts)
 
