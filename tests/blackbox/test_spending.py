@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.blackbox.conftest import Home
+from tests.blackbox.home import Home
 
 TRAIN = """
 import sys, time

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ouvrage.__main__ import main
-from tests.blackbox.conftest import Said
+from tests.blackbox.home import Said
 
 
 @dataclass(frozen=True)
