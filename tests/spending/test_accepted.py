@@ -140,3 +140,20 @@ def test_the_page_shows_what_an_accepted_unit_cost(ouvrage: Inside, tmp_path: Pa
     page = (tmp_path / "page.html").read_text()
     assert "Cost per accepted epoch" in page
     assert "3 accepted, 1 not; 0.0231 rejected" in page
+
+
+def test_of_judgements_made_apart_the_latest_counts_everywhere(
+    ouvrage: Inside, homes: Callable[[str], Inside]
+):
+    run, other = _holds(ouvrage), homes("other")
+    ouvrage("run", "export", run, "bare.ouvrage")
+    assert other("run", "import", "bare.ouvrage").code == 0
+    ouvrage("accept", "work", "--units", "3", "--why", "here")
+    other("accept", "work", "--units", "1", "--why", "there, later")
+    for home, name in ((ouvrage, "ours.ouvrage"), (other, "theirs.ouvrage")):
+        assert home("run", "export", run, name).code == 0
+    assert ouvrage("run", "import", "theirs.ouvrage").code == 0
+    assert other("run", "import", "ours.ouvrage").code == 0
+    for home in (ouvrage, other):
+        assert home("report", "work", "--json").json["units_accepted"] == 1
+        assert home("verify").code == 0

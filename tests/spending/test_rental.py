@@ -306,7 +306,7 @@ def test_the_sheet_of_a_campaign_is_one_page_and_the_same_twice(ouvrage: Inside,
     [
         (["report", "--campaign", "autumn"], "campaign/unknown"),
         (["report", "run 1", "--campaign", "spring"], "report/which"),
-        (["report"], "report/which"),
+        (["report"], "command/usage"),
         (["report", "run 1", "--pdf", "x.pdf"], "report/which"),
         (["campaign", "add", "spring"], "campaign/nothing"),
         (["campaign", "add", "a/b", "run 1"], "campaign/name"),
@@ -326,3 +326,16 @@ def test_several_homes_keep_their_own(homes: Callable[[str], Inside]):
     first, second = homes("first"), homes("second")
     _rented(first)
     assert second("rental", "show", "--json").json == {"rentals": []}
+
+
+def test_a_spool_names_its_campaign_and_nothing_else_passes_for_one(ouvrage: Inside):
+    head, *rest = spool(run_id(1), [1.0] * 3, label="run 1").splitlines()
+    named = [
+        json.dumps({"k": "campaign", "name": name}) for name in ("spring", "\x1b[2J", "spring")
+    ]
+    ouvrage.holds("\n".join([head, *named, *rest, ""]), run_id(1))
+    report = ouvrage("report", "run 1", "--json").json
+    assert report["campaigns"] == ["spring"]
+    assert any("left unread" in note for note in report["notes"])
+    assert ouvrage("report", "--campaign", "spring").code == 0
+    assert ouvrage("verify").code == 0

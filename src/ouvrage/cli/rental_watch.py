@@ -46,29 +46,24 @@ from ouvrage.pricing.alarms import Alarm, LiveRun, alarms_due
 from ouvrage.store.intake import Running
 
 _SPAN = re.compile(r"(?P<many>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>s|min|h)", re.ASCII)
+_SOONEST_US = 10_000
+"""Looks come no closer together, whatever was asked for."""
 Channels = dict[str, str | None]
 
 
-class Span(click.ParamType[int]):
+def _span(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     """A length of time such as ``15min``, in microseconds."""
-
-    name = "span"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The text in microseconds."""
-        if isinstance(value, int):
-            return value
-        match = _SPAN.fullmatch(str(value).strip())
-        if not match:
-            self.fail(f"{value!r} is no length of time such as 30s, 15min or 1h", param, ctx)
-        return int(Fraction(Decimal(match["many"])) * PER_US[match["unit"]])
+    match = _SPAN.fullmatch(value.strip())
+    if not match:
+        raise click.BadParameter(f"{value!r} is no length of time such as 30s, 15min or 1h")
+    return int(Fraction(Decimal(match["many"])) * PER_US[match["unit"]])
 
 
 @click.command("watch")
 @click.argument("name", metavar="[RENTAL]", required=False)
 @click.option(
     "--idle",
-    type=Span(),
+    callback=_span,
     default="15min",
     show_default=True,
     metavar="TIME",
@@ -84,7 +79,7 @@ class Span(click.ParamType[int]):
 )
 @click.option(
     "--every",
-    type=Span(),
+    callback=_span,
     default="30s",
     show_default=True,
     metavar="TIME",
@@ -123,7 +118,7 @@ def watch(
         first = False
         if once or view.ended_us is not None:
             return 1 if any(troubles for _, troubles in told) else 0
-        resting.wait(every / 1_000_000)
+        resting.wait(max(every, _SOONEST_US) / 1_000_000)
 
 
 def _due(ledger: Ledger, view: RentalView, idle: int, hang: int) -> list[Alarm]:

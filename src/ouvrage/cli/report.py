@@ -52,6 +52,9 @@ def report(
         _campaign(campaign, html_file, pdf_file, as_json, plain, as_of)
     elif run is not None and campaign is None and pdf_file is None:
         _run(run, html_file, as_json, plain, as_of)
+    elif run is None:
+        context = click.get_current_context()
+        raise click.UsageError("a RUN, or --campaign NAME, is missing", context)
     else:
         raise OuvrageError(
             "report/which",
