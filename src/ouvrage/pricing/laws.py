@@ -79,7 +79,10 @@ def _accepted_fits(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
 
 
 def _cost_split(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
-    for view, sheet in _sheets(records):
+    for view in run_views(records).values():
+        if view.acceptance is None:
+            continue
+        sheet = sheet_of(view, 0)
         parts = [sheet.number(f"cost.{sort}") for sort in SORTS]
         held = [part for part in parts if part is not None]
         total = sheet.number("cost.total")
