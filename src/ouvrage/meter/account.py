@@ -52,6 +52,8 @@ class Account:
         self._recogniser = Recogniser(options.unit, None)
         self._matcher = matcher
         self._spool = self._open_spool()
+        if options.campaign:
+            self._spool.write({"k": "campaign", "name": options.campaign})
         self._record = Record(self._spool)
 
     def _open_spool(self) -> SpoolFile:
