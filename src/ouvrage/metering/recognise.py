@@ -39,7 +39,7 @@ _AFTER = (
 _PERCENT = re.compile(rb"[\s:|]{0,4}[^\w\s]*\s*(\d{1,3})%")
 _STEP = re.compile(
     rb"(?:\b(?:step|batch|mini-?batch|iter|iteration)s?\b\W{0,3}(\d{1,9})(?!\w|[.,]\d)(?:\s?/\s?(\d{1,9}))?"
-    rb"|^\W{0,3}\[(\d{1,9})/(\d{1,9}))",
+    rb"|^\W{0,3}\[\s{0,8}(\d{1,9})\s?/\s?(\d{1,9}))",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(rb"(?<![\d/.])(\d{1,9})/(\d{1,9})(?![\d/.])")
