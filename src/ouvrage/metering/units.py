@@ -68,25 +68,21 @@ class Units:
 
 def units_of(view: RunView) -> Units:
     """The finished units of a run; without any mark, the command itself is the unit."""
-    chosen = _chosen(view)
-    if not chosen:
+    streams = streams_of(view)
+    if not streams:
         return _command(view)
-    count = _Count()
-    for mark, n, t in _in_order(chosen):
-        count.take(mark, n, t)
-    if view.outcome == "completed":
-        count.exit()
-    name, via = chosen[0].name, chosen[0].via
+    chosen = choose(streams, view.started.unit)
+    count, name, via = chosen.count, chosen.name, chosen.via
     return Units(
         name=name,
         via=via,
-        how=_HOW[via],
+        how=how(via),
         finished=count.finished,
         untimed=count.untimed,
         laps=tuple(count.laps),
         first_us=count.first_us,
         first_timed=count.first_timed,
-        hints=(*_source_hints(view, chosen), *_count_hints(count, name)),
+        hints=(*source_hints(view, streams, chosen), *_count_hints(count, name)),
     )
 
 
@@ -97,37 +93,6 @@ def facts_of_units(view: RunView, units: Units) -> tuple[str, ...]:
     pairs = zip(view.marks, view.facts(RunMarks.KIND), strict=True)
     keys = [key for marks, key in pairs if (marks.name, marks.via) == (units.name, units.via)]
     return (*keys, *view.facts("run.ended"))
-
-
-def _chosen(view: RunView) -> list[RunMarks]:
-    """The marks that count: those of the name asked for if there are any, then the best way."""
-    given = [marks for marks in view.marks if marks.mark]
-    named = [marks for marks in given if marks.name == view.started.unit]
-    given = named or given
-    best = min((_RANK[marks.via] for marks in given), default=None)
-    given = [marks for marks in given if _RANK[marks.via] == best]
-    names = sorted({marks.name for marks in given})
-    if len(names) > 1:
-        coarsest = min(names, key=lambda name: (_size(given, name) < 2, _size(given, name), name))
-        given = [marks for marks in given if marks.name == coarsest]
-    return given
-
-
-def _size(given: Iterable[RunMarks], name: str) -> int:
-    return sum(len(marks.mark) for marks in given if marks.name == name)
-
-
-def _in_order(chosen: Sequence[RunMarks]) -> list[tuple[str, int, int | None]]:
-    """The marks in order; those of several processes are merged by their moments."""
-    rows = [row for marks in chosen for row in zip(marks.mark, marks.n, marks.at_us, strict=True)]
-    if len({marks.pid for marks in chosen}) < 2:
-        return rows
-    held = 0
-    dated: list[tuple[int, tuple[str, int, int | None]]] = []
-    for row in rows:
-        held = row[2] if row[2] is not None else held
-        dated.append((held, row))
-    return [row for _, row in sorted(dated, key=lambda pair: pair[0])]
 
 
 def _command(view: RunView) -> Units:
