@@ -53,13 +53,13 @@ class Recogniser:
         """The marks completed by one read of a stream at ``t``."""
         held, seen = self._carry.get(stream, b""), self._seen.get(stream)
         marks: list[Mark] = []
-        short = len(data) < BLOCK
+        short, full = len(data) < BLOCK, len(data) % BLOCK == 0
         if held and data[:1] in (b"\r", b"\n"):
-            marks = self._scanner.read(held, seen, short=short)
-            held = b""
+            marks = self._scanner.read(held + data[:1], seen, short=short)
+            held, data = b"", data[1:]
         cut = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         tail = data[cut:] if cut else held + data[: LONGEST_LINE - len(held)]
-        moment = None if tail and len(data) % BLOCK == 0 else t
+        moment = None if tail and full else t
         if cut:
             marks += self._scanner.read(held + data[:cut], moment, short=short)
         self._carry[stream] = tail[:LONGEST_LINE]

@@ -216,7 +216,7 @@ class _Reader:
         mark, n, at = line["mark"], line["n"], line["t"]
         if not len(mark) == len(n) == len(at):
             raise ValueError("columns of marks differ in length")
-        if line["via"] not in VIAS or any(word not in MARKS for word in mark):
+        if line["via"].partition(":")[0] not in VIAS or any(word not in MARKS for word in mark):
             raise ValueError("a mark of an unknown sort")
         self.marks.append(
             RunMarks(

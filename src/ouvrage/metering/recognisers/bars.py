@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from ouvrage.metering.recognisers.rule import END, HEAD, TOTAL, Reading, Rule, found
+from ouvrage.metering.recognisers.rule import END, HEAD, TOTAL, WIPED, Reading, Rule, found, said
 
 ASIDE = (
-    r"casting|checking|download|eval|fetch|filter|generating \w+ split|load|map\b|materializ|prepar"
+    r"adding requests|captur|casting|checking|class\s+images|download|eval|fetch|filter|generating \w+ split|load|map\b|materializ|prepar"
     r"|pull|push|resolv|sanity|sav|shuffl|test|tokeniz|upload|val|verif|warm"
 )
 """Beginnings of descriptions that say: this is not the work itself."""
@@ -59,4 +59,6 @@ def _reading(match: re.Match[bytes]) -> Reading | None:
 RULES = (
     Rule("tqdm", "iteration", b"%|", _bar),
     Rule("tqdm", "iteration", b"it [", _open_bar),
+    *(Rule("tqdm", "iteration", b" " * 10 + end, said(rb"^\s{10,}$", WIPED))
+      for end in (b"\r", b"\x1b[A")),
 )

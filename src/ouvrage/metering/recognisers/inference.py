@@ -37,14 +37,14 @@ def _offline(line: bytes) -> Reading | None:
 
 
 RULES = (
-    Rule("vllm", "token", b"Avg generation throughput", _rate),
+    Rule("vllm", "token", b"Avg prompt throughput", _rate),
     Rule("vllm", "request", b"Processed prompts", _offline),
     Rule("vllm", "request", b'"POST /v1/',
          said(rb'"POST /v1/(?:(?:chat/)?completions|responses|embeddings|score|rerank) HTTP/[\d.]+" 200\b',
               COUNT, 1)),
     Rule("llama.cpp", "token", b"eval time =",
-         said(rb"(?<!prompt )(?:^|[:|\]\s])\s*eval time =\s*[\d.]+ ms /\s*(?P<n>\d{1,12}) (?:tokens|runs)\b",
+         said(rb"(?:^|[:|\]])\s*eval time =\s*[\d.]+ ms /\s*(?P<n>\d{1,12}) (?:tokens|runs)\b",
               COUNT)),
     Rule("llama.cpp", "request", b"total time =",
-         said(rb"(?:^|[:|\]\s])\s*total time =\s*[\d.]+ ms(?: /\s*\d+ tokens)?\s*$", COUNT, 1)),
+         said(rb"(?:^|[:|\]])\s*total time =\s*[\d.]+ ms(?: /\s*\d+ tokens)?\s*$", COUNT, 1)),
 )  # fmt: skip

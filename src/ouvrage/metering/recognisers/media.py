@@ -13,7 +13,8 @@ RULES = (
     Rule("ffmpeg", "frame", b"progress=end", said(rb"^progress=end\s*$", BEGIN)),
     Rule("ffmpeg", "frame", b"frame=", said(rb"^frame=\s*(?P<n>\d{1,12})(?:\s+fps=|\s*$)", TOTAL)),
     # "Fra:3 Mem:12.3M …"; since Blender 5 "00:03.906  render | Fra: 4 | Mem: 6M | …"
-    Rule("blender", "frame", b"Fra:", said(rb"(?:^|\| )Fra:\s?(?P<n>\d{1,9})\b", HEAD)),
+    Rule("blender", "frame", b"Fra:",
+         said(rb"(?:^|\| )Fra:\s?(?P<n>\d{1,9})\b.*\|", HEAD), gate=b"|"),
     Rule("blender", "frame", b"(Saving: ",
          said(rb"(?:^|\| )\s*Time: [\d:.]+ \(Saving: [\d:.]+\)", CLOSE)),
     Rule("comfyui", "prompt", b"got prompt", said(rb"(?:^|\] |: )got prompt\s*$", ASKED)),

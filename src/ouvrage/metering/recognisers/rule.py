@@ -19,6 +19,7 @@ COUNT = "count"  # n more units are finished
 BEGIN = "begin"  # a total begins at nought, and the next unit is timed from here
 ASKED = "asked"  # a unit was asked for: it is timed from here, unless another is under way
 TOTAL = "total"  # n units are finished so far
+WIPED = "wiped"  # a bar was taken off the screen: it may have been full
 RATE = "rate"  # a mean rate since the line before, in tenths of a unit per second
 
 
@@ -51,7 +52,8 @@ Reader = Callable[[bytes], "Reading | None"]
 class Rule:
     """One way in which a tool says how far it is.
 
-    ``needle`` is searched as it is; with ``folded`` in lower case. ``plain`` rules read lines that
+    ``needle`` is searched as it is; with ``folded`` in lower case. ``gate`` is a byte that every
+    such line holds too and that is rarer than those of the needle. ``plain`` rules read lines that
     name the unit in words, whatever program printed them; the others are one tool's own.
     """
 
@@ -61,6 +63,7 @@ class Rule:
     read: Reader
     folded: bool = False
     plain: bool = False
+    gate: bytes = b""
 
     @property
     def via(self) -> str:

@@ -66,37 +66,55 @@ class Numbers:
 
 @dataclass(slots=True)
 class Totals:
-    """One total at a time: the bar that began first, until it is full; bars inside it are not read.
+    """One total at a time: the bar that began first, until it is full.
 
-    ``gain`` returns what is new. ``backwards`` counts lines that fell back without beginning anew.
+    A bar once seen inside another is never counted, also where it is drawn alone later, as an
+    evaluation is after the last step. ``wiped``: a bar was taken off the screen and has not been
+    drawn since. ``backwards`` counts lines that fell back without beginning anew.
     """
 
     series: bytes | None = None
-    position: int = 0
     of: int | None = None
+    positions: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    inner: set[bytes] = field(default_factory=set[bytes])
+    wiped: bool = False
     backwards: int = 0
 
     def gain(self, line: Reading) -> int | None:
-        """How many more are finished; None where the line begins a total, or is of another."""
-        if self.series is None or line.series != self.series:
-            if self.series is not None and (self.of is None or self.position < self.of):
+        """How many more are finished; None where a total begins at what the line shows."""
+        held = self.positions.get(line.series)
+        if line.series != self.series:
+            if self._under_way:
+                self.inner.add(line.series)
+            if line.series in self.inner or len(self.positions) >= _MOST_SERIES:
                 return 0
-            return self._begin(line)
-        if line.n >= self.position:
-            gained, self.position = line.n - self.position, line.n
-            return gained
-        if line.first or line.n <= 1:
-            return self._begin(line)
-        self.backwards += 1
-        return 0
-
-    def _begin(self, line: Reading) -> int | None:
-        self.series, self.of, self.position = line.series, line.of, line.n
+        self.wiped = False
+        if held is not None and line.n >= held and not (line.first and held):
+            self.positions[line.series] = line.n
+            return line.n - held
+        if held is not None and not line.first and line.n > 1:
+            self.backwards += 1
+            return 0
+        self.series, self.of = line.series, line.of
+        self.positions[line.series] = line.n
         return None if line.first else line.n
+
+    @property
+    def _under_way(self) -> bool:
+        """Whether the total that is counted is not yet full, as far as is known."""
+        if self.series is None or self.wiped:
+            return False
+        return self.of is None or self.positions[self.series] < self.of
+
+    @property
+    def full(self) -> bool:
+        """Whether the total that is counted has reached its end."""
+        return self.series is not None and self.positions[self.series] == self.of
 
     def restart(self) -> None:
         """The next line begins a new total."""
         self.series = None
+        self.positions.clear()
 
 
 @dataclass(slots=True)
@@ -221,8 +239,7 @@ class Tally:
         return marks
 
     def _due(self, t: int) -> bool:
-        full = self.totals.series is not None and self.totals.position == self.totals.of
-        return full or self._marked is None or t - self._marked >= EVERY_US
+        return self.totals.full or self._marked is None or t - self._marked >= EVERY_US
 
     def rest(self) -> list[Mark]:
         """What is counted and was not marked when the output ended."""
