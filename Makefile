@@ -11,7 +11,7 @@ export PYTHONUTF8 := 1
 unexport PYTHONPATH PYTHONHOME PYTHONUNBUFFERED PYTHONSTARTUP
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev run quick test check format references soak bench docs dist lock clean debian suite
+.PHONY: help venv dev run quick test check format references soak bench docs picture dist lock clean debian suite
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -57,6 +57,9 @@ bench: dev ## measure speed and overhead; WRITE=1 keeps the result in docs/refer
 docs: dev ## build the documentation into docs/_build/html
 	@$(SPHINX) -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+picture: ## take the README's picture from out/report.html, which `make run` wrote (needs Chromium)
+	@sh tools/picture.sh
 
 dist: venv ## a wheel and the single file dist/ouvrage.pyz
 	@$(PY) -m hatchling build -t wheel

@@ -55,7 +55,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 def main() -> int:
     """Build it where the first argument says."""
     root = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", nargs="?", type=Path, default=root / "dist" / "ouvrage.pyz")
     target = parser.parse_args().file
     build(root / "src" / "ouvrage", target)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -104,7 +105,11 @@ def main() -> int:
     compare = [*OUVRAGE, "compare", *runs, "--claim", CLAIM]
     compare += ["--report", str(options.out / "report.json")]
     compare += ["--html", str(options.out / "report.html")]
-    return subprocess.run(compare, check=False).returncode
+    code = subprocess.run(compare, check=False).returncode
+    installed = Path(sys.executable).with_name("ouvrage")
+    if installed.exists() and shutil.which("ouvrage") is None:
+        print(f"Here `ouvrage` is {os.path.relpath(installed)}.")
+    return code
 
 
 if __name__ == "__main__":

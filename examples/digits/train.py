@@ -57,7 +57,8 @@ def load(worker: int, batches: mp.Queue, options: argparse.Namespace) -> None:
     """Loader process: prepare every ``options.workers``-th batch of every epoch."""
     if options.loader_core is not None:
         os.sched_setaffinity(0, {options.loader_core})
-    os.nice(10)  # where they share a core, training goes first, as it would on a device of its own
+        if options.loader_core == options.compute_core:
+            os.nice(10)  # training goes first, as it would on a device of its own
     images, labels, _, _ = digits()
     for epoch in range(options.epochs):
         order = np.random.default_rng((options.seed, epoch)).permutation(

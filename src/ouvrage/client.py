@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
-    from typing import Any, TypeVar
+    from typing import Any, SupportsIndex, TypeVar
 
     T = TypeVar("T")
 
@@ -34,7 +34,7 @@ _NAME_LENGTH = 64
 class _Thread:
     """What one thread has not sent yet. ``mark`` is the moment up to which its spans are summed."""
 
-    __slots__ = ("cpu", "ident", "mark", "sent", "since", "stack", "sums", "tid", "units")
+    __slots__ = ("cpu", "ident", "mark", "sent", "since", "stack", "sums", "tid", "told", "units")
 
     def __init__(self, ident: int, tid: int) -> None:
         now = monotonic_ns()
@@ -44,7 +44,7 @@ class _Thread:
         self.sums: dict[str, list[int]] = {}
         self.units: list[tuple[str, int, int]] = []
         self.mark = self.since = now
-        self.sent = 0
+        self.sent = self.told = 0
         self.cpu = thread_time_ns()
 
     def settle(self, now: int) -> None:
@@ -140,6 +140,10 @@ class _Link:
         self.pid = os.getpid()
         self._local = self._threading.local()
         self._threads = []
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            # Its children leave by os._exit, past atexit, but run its own finalizers.
+            util.register_after_fork(self, lambda _: util.Finalize(None, _at_exit, exitpriority=0))
 
 
 _link: _Link | None = None
@@ -175,8 +179,8 @@ def _after_fork() -> None:
         _link.after_fork()
 
 
-def unit(name: str = "unit", count: int = 1) -> None:
-    """One unit of work (or ``count`` of them) is finished now."""
+def unit(name: object = "unit", count: SupportsIndex = 1) -> None:
+    """One unit of work (or ``count`` of them) is finished now; what is no text or count is let be."""
     link = _link
     if link is None:
         return
@@ -191,7 +195,8 @@ def unit(name: str = "unit", count: int = 1) -> None:
     sums.settle(now)
     if len(sums.units) < _MOST_UNITS:
         sums.units.append((_short(name), count, now))
-    if now - sums.sent >= _BURST_NS:
+    if now - sums.told >= _BURST_NS:
+        sums.told = now
         link.send(sums, now)
 
 
@@ -246,7 +251,7 @@ def _leave(name: str, count: int) -> None:
 _nobody = _Span("")
 
 
-def span(name: str) -> _Span:
+def span(name: object) -> _Span:
     """``with ouvrage.span("checkpoint"): ...`` counts the time inside under that name."""
     if _link is None:
         return _nobody
@@ -310,7 +315,7 @@ class _IteratorWatch(_Watch):
         return item
 
 
-def watch(iterable: Iterable[T], name: str = "data") -> Iterable[T]:
+def watch(iterable: Iterable[T], name: object = "data") -> Iterable[T]:
     """The same iterable, with the time that a loop waits for its next item counted as ``name``.
 
     Length and attributes stay the iterable's own. Where nobody listens it *is* the iterable.

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from .conftest import Home
-from .spools import price, run_id, spool
+from tests.blackbox.home import Home, home_in
+from tests.blackbox.spools import price, run_id, spool
+
+
+def _words(value: list[str] | str | None) -> str:
+    return " ".join(value) if isinstance(value, list) else str(value)
+
 
 RUN = [
     (["run", "--price", "0.30", "--", "true"], "price/no-unit"),
@@ -33,11 +39,11 @@ VERBS = [
     (["explain", "+A:units"], "figure/unreadable"),
     (["explain", "R7K2:units@noon"], "as-of/unreadable"),
     (["run", "import", "missing.ouvrage"], "command/usage"),
-    (["restore", "missing.backup"], None),
+    (["restore", "missing.backup"], "command/usage"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code"), RUN, ids=lambda v: " ".join(v) if v else None)
+@pytest.mark.parametrize(("arguments", "code"), RUN, ids=_words)
 def test_a_run_that_cannot_start_leaves_nothing(ouvrage: Home, arguments: list[str], code: str):
     said = ouvrage(*arguments)
     assert said.code == 2, said
@@ -47,18 +53,14 @@ def test_a_run_that_cannot_start_leaves_nothing(ouvrage: Home, arguments: list[s
     assert not ouvrage.path.exists()
 
 
-@pytest.mark.parametrize(("arguments", "code"), VERBS, ids=lambda v: " ".join(v) if v else None)
+@pytest.mark.parametrize(("arguments", "code"), VERBS, ids=_words)
 def test_a_verb_misused_says_how_to_use_it(ouvrage: Home, arguments: list[str], code: str):
-    said = ouvrage(*arguments)
+    said = ouvrage.inside(*arguments)
     assert said.code == 2, said
     assert said.out == ""
     first, *_, last = said.err.splitlines()
-    assert first.startswith(f"error[{code}]: " if code else "error[")
+    assert first.startswith(f"error[{code}]: ")
     assert last.startswith("  hint: ")
-    assert "Traceback" not in said.err
-    as_json = ouvrage(*arguments, "--json")
-    assert as_json.code == 2
-    assert as_json.json["error"]["code"] == (code or as_json.json["error"]["code"])
 
 
 WITH_RUNS = [
@@ -78,22 +80,29 @@ WITH_RUNS = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code"), WITH_RUNS, ids=lambda v: " ".join(v) if v else None)
-def test_a_question_without_answer_is_told_why(ouvrage: Home, arguments: list[str], code: str):
-    units = [1.0] * 6
-    ouvrage.holds(spool(run_id(1), units, label="a", rate=price("1")), run_id(1))
-    ouvrage.holds(spool(run_id(2), units, label="b", rate=price("2")), run_id(2))
-    dollars = spool(run_id(3), units, label="dollars", rate=price("2", "USD"))
-    ouvrage.holds(dollars, run_id(3))
-    steps = spool(run_id(4), units, label="steps", rate=price("2"), unit="step")
-    ouvrage.holds(steps, run_id(4))
-    (ouvrage.path.parent / "junk").write_bytes(b"junk")
-    before = ouvrage("runs", "--json").json
-    said = ouvrage(*arguments)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with runs that can and cannot be compared."""
+    home = home_in(tmp_path_factory.mktemp("filled"), "home")
+    made = [("a", "1", "EUR", "epoch"), ("b", "2", "EUR", "epoch")]
+    made += [("dollars", "2", "USD", "epoch"), ("steps", "2", "EUR", "step")]
+    for number, (label, amount, currency, unit) in enumerate(made, 1):
+        run = run_id(number)
+        rate = price(amount, currency)
+        home.holds(spool(run, [1.0] * 6, label=label, rate=rate, unit=unit), run)
+    (home.path.parent / "junk").write_bytes(b"junk")
+    assert len(home.inside("runs", "--json").json["runs"]) == 4
+    return home
+
+
+@pytest.mark.parametrize(("arguments", "code"), WITH_RUNS, ids=_words)
+def test_a_question_without_answer_is_told_why(filled: Home, arguments: list[str], code: str):
+    before = filled.facts()
+    said = filled.inside(*arguments)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"error[{code}]: "), said.err
     assert "hint: " in said.err
-    assert ouvrage("runs", "--json").json == before
+    assert filled.facts() == before
 
 
 def test_a_command_that_is_not_there_is_127_with_a_hint(ouvrage: Home):
@@ -108,40 +117,39 @@ def test_hostile_labels_reach_neither_terminal_nor_page(ouvrage: Home, tmp_path:
     text = spool(run_id(1), [1.0] * 4, label=label, rate=price("1"), command=command)
     ouvrage.holds(text, run_id(1))
     for verb in (["runs"], ["report", "last"], ["explain", "last"]):
-        said = ouvrage(*verb)
+        said = ouvrage.inside(*verb)
         assert said.code == 0
         assert not {"\x1b", "\x07", "\u202e"} & set(said.out)
-    assert ouvrage("report", "last", "--json").json["label"] == label
+    assert ouvrage.inside("report", "last", "--json").json["label"] == label
     page = tmp_path / "page.html"
-    assert ouvrage("report", "last", "--html", str(page)).code == 0
+    assert ouvrage.inside("report", "last", "--html", str(page)).code == 0
     html = page.read_text()
-    assert "<script" not in html and "<img" not in html
+    assert not re.search("<script|<img", html)
 
 
 def test_a_broken_spool_is_set_aside_and_stops_nothing(ouvrage: Home):
     ouvrage.holds(spool(run_id(1), [1.0] * 4, label="good"), run_id(1))
     lines = spool(run_id(2), [1.0] * 4).splitlines()
     ouvrage.holds("\n".join([lines[0], "garbage", *lines[1:], ""]), run_id(2))
-    said = ouvrage("runs")
+    said = ouvrage.inside("runs")
     assert said.code == 0
     assert "good" in said.out
-    assert "line 2" in said.err and "set aside" in said.err
+    assert re.search("line 2.*set aside", said.err)
     assert f"spool/broken/{run_id(2)}.ndjson" in ouvrage.files()
 
 
 def test_json_is_one_value_whatever_happens(ouvrage: Home):
     for arguments in (["runs"], ["verify"], ["report", "x"], ["nonsense"]):
-        json.loads(ouvrage(*arguments, "--json").out)
+        json.loads(ouvrage.inside(*arguments, "--json").out)
 
 
 def test_a_reader_that_leaves_early_is_no_error(ouvrage: Home):
     for n in range(30):
         ouvrage.holds(spool(run_id(n), [1.0], label=f"run {n}" * 50), run_id(n))
     first = ouvrage.start("runs", "--all", stdout=-1, stderr=-1)
-    assert first.stdout and first.stderr
+    assert first.stdout
+    assert first.stderr
     first.stdout.close()
     assert first.wait(30) == 0
     assert "Traceback" not in first.stderr.read()
     first.stderr.close()
-
-

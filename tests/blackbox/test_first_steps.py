@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from .conftest import Home
+from ouvrage.cli.main import main
+from tests.blackbox.home import Home
 
 TRAIN = """
 import time
@@ -50,12 +52,13 @@ def test_from_a_command_to_its_figure(ouvrage: Home, train: list[str]):
     listed = ouvrage("runs")
     assert re.search(r"first .*completed +5 epochs +0\.0\d+ s ● +0\.0000\d+ EUR \?", listed.out)
     report = ouvrage("report", "first")
-    assert "per epoch" in report.first and "EUR ?" in report.first
+    assert re.search(r"EUR \? per epoch", report.first)
     figure = re.search(r"ouvrage explain (\S+)", report.out)
     assert figure
     explained = ouvrage("explain", figure[1])
     assert explained.code == 0
-    assert "run.marks" in explained.out and "price x median" in explained.out
+    assert "run.marks" in explained.out
+    assert "price x median" in explained.out
     verified = ouvrage("verify")
     assert (verified.code, "nothing broken" in verified.first) == (0, True)
 
@@ -66,34 +69,31 @@ def test_plain_says_grades_in_words(ouvrage: Home, train: list[str]):
         said = ouvrage(*verb, "--plain")
         assert said.code == 0
         assert not set(said.out) & set("●◐○█▒░")
-        assert "(assumed)" in said.out and "(measured)" in said.out
+        assert "(assumed)" in said.out
+        assert "(measured)" in said.out
 
 
 def test_one_object_one_name_everywhere(ouvrage: Home, train: list[str]):
     ouvrage("run", "--quiet", "--label", "x y", "--", *train)
     report = ouvrage("report", "last", "--json").json
     for name in (report["run"], report["code"], report["code"].lower(), "x y", "last"):
-        assert ouvrage("report", name, "--json").json == report
+        assert ouvrage.inside("report", name, "--json").json == report
 
 
-def test_help_lists_every_verb_and_each_has_help(ouvrage: Home):
+def test_help_lists_every_verb_and_each_has_help(ouvrage: Home, capsys: pytest.CaptureFixture[str]):
     listed = ouvrage("--help")
     assert listed.code == 0
     verbs = re.findall(r"^  ([a-z]+)  ", listed.out.partition("Commands:")[2], re.M)
     assert {"run", "runs", "report", "compare", "explain", "verify", "backup"} <= set(verbs)
     for verb in verbs:
-        said = ouvrage(verb, "--help")
-        assert (said.code, said.err) == (0, "")
-        assert said.out.lower().startswith("usage: ouvrage")
+        assert main([verb, "--help"]) == 0
+        assert capsys.readouterr().out.lower().startswith(f"usage: ouvrage {verb}")
     assert not ouvrage.path.exists()
 
 
-def test_help_is_not_kept_waiting_by_the_store(ouvrage: Home):
+def test_help_is_not_kept_waiting_by_the_store():
     code = (
         "import sys; from ouvrage.cli.main import main; main(['--help']);"
         "assert not {'sqlalchemy', 'jinja2', 'ouvrage.store'} & set(sys.modules)"
     )
-    ouvrage("runs")
-    import subprocess
-
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

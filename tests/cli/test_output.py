@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.cli.output import drawn_width, printable, shortened, table, write_file
+from ouvrage.cli.output import drawn_width, say_error, shortened, table, write_file
 
 
-def test_control_characters_are_shown_and_not_sent():
-    assert printable("a\x1b[31mb\r\n\u202e") == "a\\x1b[31mb\\x0d\\x0a\\x202e"
+def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]):
+    say_error(OuvrageError("x/y", "a\x1b[31mb\r\u202e", where=("\x07",)), as_json=False)
+    assert capsys.readouterr().err.splitlines() == [
+        "error[x/y]: a\\x1b[31mb\\r\\u202e",
+        "  \\x07",
+    ]
 
 
 def test_columns_align_by_what_is_drawn():

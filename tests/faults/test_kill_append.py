@@ -21,6 +21,8 @@ from ouvrage.ledger.law_book import LAWS
 from ouvrage.store.store import open_store
 from tests.support.facts import OTHER, fact
 
+pytestmark = pytest.mark.slow
+
 BATCH = 7
 KILLS = 20
 

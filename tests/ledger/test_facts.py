@@ -81,7 +81,7 @@ def test_lines() -> None:
 @pytest.mark.parametrize("line", ["", "1", "{}", "[" * 100_000, '{"seq":1}', b"\xff"])
 def test_other_lines_are_refused(line: str) -> None:
     for reader in (read_fact_line, read_record_line):
-        with pytest.raises(ValueError):  # noqa: PT011 - json's and ours
+        with pytest.raises(ValueError):  # noqa: PT011 - json's own words and ours
             reader(line)
 
 
@@ -92,5 +92,5 @@ def test_other_lines_are_refused(line: str) -> None:
 def test_lines_with_wrong_fields_are_refused(changed: tuple[str, str]) -> None:
     value = json.loads(fact_line(A))
     value[changed[0]] = json.loads(changed[1])
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError):  # noqa: PT011 - json's own words and ours
         read_fact_line(json.dumps(value))

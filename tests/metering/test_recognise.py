@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -223,7 +225,7 @@ def test_where_the_bytes_are_cut_changes_no_count(
     recogniser = Recogniser(None, regex)
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     found: list[Mark] = []
-    for t, (start, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for t, (start, end) in enumerate(pairwise(edges)):
         found += recogniser.feed("stdout", data[start:end], t)
     found += recogniser.flush(len(edges))
     assert [(mark.mark, mark.n) for mark in found] == marked(data, regex=regex)

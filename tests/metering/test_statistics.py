@@ -62,7 +62,16 @@ def test_six_values_reach_95_percent() -> None:
 @pytest.mark.parametrize(
     ("m", "n", "rank"),
     # Critical values of U at two-sided 5 %, plus 1: Mann and Whitney's tables; 0: there is none.
-    [(3, 3, 0), (2, 8, 1), (4, 4, 1), (5, 5, 3), (6, 6, 6), (8, 8, 14), (10, 10, 24), (20, 20, 128)],
+    [
+        (3, 3, 0),
+        (2, 8, 1),
+        (4, 4, 1),
+        (5, 5, 3),
+        (6, 6, 6),
+        (8, 8, 14),
+        (10, 10, 24),
+        (20, 20, 128),
+    ],
 )
 def test_ranks_of_the_ratio_interval(m: int, n: int, rank: int) -> None:
     assert _shift_rank(m, n) == rank
@@ -111,7 +120,9 @@ def test_the_interval_holds_the_median(values: list[Fraction]) -> None:
 
 
 @given(VALUES, VALUES)
-def test_the_ratio_turned_round_is_its_inverse(first: list[Fraction], second: list[Fraction]) -> None:
+def test_the_ratio_turned_round_is_its_inverse(
+    first: list[Fraction], second: list[Fraction]
+) -> None:
     one, other = ratio_interval(first, second), ratio_interval(second, first)
     assert one is not None
     assert other is not None

@@ -48,10 +48,10 @@ CASES: list[tuple[str, list[Row], int, list[tuple[int, float]]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rows", "finished", "timed"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_units_and_laps(
-    rows: list[Row], finished: int, timed: list[tuple[int, float]]
-) -> None:
+@pytest.mark.parametrize(
+    ("rows", "finished", "timed"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+)
+def test_units_and_laps(rows: list[Row], finished: int, timed: list[tuple[int, float]]) -> None:
     units = counted(marks(*rows))
     assert units.finished == finished
     assert laps(units) == timed

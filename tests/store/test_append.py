@@ -278,10 +278,8 @@ def test_processes_open_a_new_store_and_append_at_once(
     database: str, addresses: Callable[[], str], request: pytest.FixtureRequest
 ) -> None:
     """Nobody has made the tables yet, so the processes also race to make them."""
-    if database == "sqlite":
-        address = addresses()
-    else:
-        address = request.getfixturevalue("cluster").database()
+    unmade = addresses if database == "sqlite" else request.getfixturevalue("cluster").database
+    address = unmade()
     spawn = multiprocessing.get_context("forkserver")
     spawn.set_forkserver_preload(["ouvrage.store.store"])
     workers = [spawn.Process(target=_appender, args=(address, n)) for n in range(4)]
@@ -293,3 +291,29 @@ def test_processes_open_a_new_store_and_append_at_once(
     with open_store(address) as store:
         assert store.head().seq == 4 * 5 * 3 + 5
         lawful(store)
+
+
+@pytest.mark.parametrize("database", ["postgresql"])
+def test_connections_that_the_server_closed_are_replaced(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    put(store, A)
+    name = store.engine.url.database
+    request.getfixturevalue("cluster").close_connections(name)
+    assert put(store, A, B)[1].result == "accepted"
+
+
+@pytest.mark.parametrize("database", ["sqlite"])  # the other has no such limit to play it with
+def test_a_full_disk_is_told_and_harms_nothing(store: Store) -> None:
+    put(store, A)
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+    many = [fact(str(n), body={"n": "x" * 1000}) for n in range(100)]
+    with pytest.raises(OuvrageError) as refused:
+        put(store, *many)
+    assert refused.value.code == "store/disk-full"
+    assert store.head().seq == 1
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 100000")
+    assert {o.result for o in put(store, *many)} == {"accepted"}
+    lawful(store)

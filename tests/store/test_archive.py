@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support.facts import OTHER, fact, withdrawal
 from tests.support.spools import STARTED, run_id, spool
 
 RUN = run_id(1)
+Change = Callable[["bytes | None"], "bytes | None"]
 
 
 @pytest.fixture
@@ -110,9 +112,7 @@ def test_an_empty_ledger(other_store: Store, database: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kept", [0, 1, 0.3, 0.6, 0.9])
-def test_a_file_cut_short(
-    file: Path, other_store: Store, tmp_path: Path, kept: float
-) -> None:
+def test_a_file_cut_short(file: Path, other_store: Store, tmp_path: Path, kept: float) -> None:
     whole = file.read_bytes()
     file.write_bytes(whole[: int(len(whole) * kept) if kept < 1 else 1])
     assert refused(file, other_store, tmp_path / "there").code == "restore/damaged"
@@ -124,10 +124,11 @@ def test_no_file(other_store: Store, database: str, tmp_path: Path) -> None:
     assert refused(tmp_path / "x", other_store, tmp_path).code == "restore/absent"
 
 
-def rewrite(file: Path, name: str, change) -> None:  # type: ignore[no-untyped-def]
+def rewrite(file: Path, name: str, change: Change) -> None:
     """Change one member of a backup; ``change`` gets its bytes, None where it is new."""
     with tarfile.open(file, "r:gz") as tar:
-        members = {m.name: tar.extractfile(m).read() for m in tar}  # type: ignore[union-attr]
+        opened = {member.name: tar.extractfile(member) for member in tar}
+        members = {name: content.read() for name, content in opened.items() if content}
     changed = change(members.get(name))
     if changed is None:
         members.pop(name)
@@ -140,8 +141,8 @@ def rewrite(file: Path, name: str, change) -> None:  # type: ignore[no-untyped-d
             tar.addfile(entry, io.BytesIO(data))
 
 
-def manifest(**changes: object):  # type: ignore[no-untyped-def]
-    return lambda data: json.dumps({**json.loads(data), **changes}).encode()
+def manifest(**changes: object) -> Change:
+    return lambda data: json.dumps({**json.loads(data or b""), **changes}).encode()
 
 
 @pytest.mark.parametrize(
@@ -159,9 +160,13 @@ def manifest(**changes: object):  # type: ignore[no-untyped-def]
         ("manifest.json", manifest(members=[]), "restore/damaged"),
         ("manifest.json", manifest(version=2), "restore/newer"),
     ],
+    ids=[
+        "facts-short", "facts-changed", "facts-gone", "samples-short", "samples-gone", "a-stranger",
+        "no-manifest", "no-json", "other-format", "no-members", "newer",
+    ],
 )  # fmt: skip
 def test_a_changed_file(
-    file: Path, other_store: Store, tmp_path: Path, name: str, change: object, code: str
+    file: Path, other_store: Store, tmp_path: Path, name: str, change: Change, code: str
 ) -> None:
     rewrite(file, name, change)
     assert refused(file, other_store, tmp_path / "there").code == code

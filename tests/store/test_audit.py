@@ -71,7 +71,10 @@ def forced(store: Store, database: str, statement: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "law"),
     [
-        ("UPDATE facts SET payload = REPLACE(payload, '0.30', '0.03') WHERE seq = 1", "ledger/hash"),
+        (
+            "UPDATE facts SET payload = REPLACE(payload, '0.30', '0.03') WHERE seq = 1",
+            "ledger/hash",
+        ),
         ("UPDATE facts SET grade = 'metered' WHERE seq = 2", "ledger/hash"),
         ("DELETE FROM facts WHERE seq = 2", "ledger/gapless"),
         ("UPDATE facts SET recorded_at = 1 WHERE seq = 3", "ledger/recorded-in-order"),
@@ -92,11 +95,14 @@ def test_a_changed_row_of_a_derived_table_is_found(store: Store, home: Path) -> 
         connection.execute(text("UPDATE projection_runs SET label = 'mine'"))
     found = audit(store, home)
     assert first_broken(found) == "store/projection"
-    assert RUN in found.first.where  # type: ignore[union-attr]
+    assert found.first is not None
+    assert RUN in found.first.where
 
 
 @pytest.mark.parametrize(
-    "change", [lambda data: data[:-5], lambda data: gzip.compress(b"other"), lambda data: b"?"]
+    "change",
+    [lambda data: data[:-5], lambda data: gzip.compress(b"other"), lambda data: b"?"],
+    ids=["cut", "other", "scribble"],
 )
 def test_changed_samples_are_found(
     store: Store, home: Path, change: Callable[[bytes], bytes]

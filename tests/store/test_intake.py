@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import gzip
 import hashlib
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -155,8 +157,8 @@ def test_stopped_at_any_step_it_is_done_again(
     def stop(*_: object, **__: object) -> None:
         raise Stop
 
-    def then_stop(real):  # type: ignore[no-untyped-def]
-        def done(*args, **kwargs):  # type: ignore[no-untyped-def]
+    def then_stop(real: Callable[..., object]) -> Callable[..., object]:
+        def done(*args: object, **kwargs: object) -> None:
             real(*args, **kwargs)
             raise Stop
 
@@ -195,3 +197,24 @@ def test_a_store_that_refuses_leaves_the_spool(
     assert path.exists()
     store.append([fact()], now_us=1, own_source="x")
     assert take(home, store).brought == [ONE]
+
+
+def test_two_at_once_bring_each_run_once(home: Path, store: Store) -> None:
+    for number in range(1, 13):
+        lay(home, run_id(number))
+    gate = threading.Barrier(2)
+    reports: list[IntakeReport] = []
+
+    def work() -> None:
+        gate.wait(30)
+        reports.append(take(home, store))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(run for report in reports for run in report.brought) == [
+        run_id(number) for number in range(1, 13)
+    ]
+    assert [report.running + report.broken for report in reports] == [[], []]

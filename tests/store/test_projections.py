@@ -118,5 +118,3 @@ def test_readers_and_writers_at_once(store: Store) -> None:
         thread.join(60)
     assert failures == []
     assert list(current_runs(store).rows) == rows_of(store.records())
-
-

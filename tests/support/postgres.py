@@ -49,6 +49,13 @@ class Cluster:
         """A fresh database with the tables and rows of another, to which nobody is connected."""
         return self.database(template=_name(address))
 
+    def close_connections(self, database: str) -> None:
+        """Close them from the server's side, as a restart would."""
+        self._do(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            f"WHERE datname = '{database}' AND pid <> pg_backend_pid()"
+        )
+
     def _do(self, statement: str) -> None:
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())

@@ -48,7 +48,9 @@ class Cgroup:
                 ("memory.limit_in_bytes", "memory.usage_in_bytes"),
             ):
                 limit = _number(_read(f"{level}/{limit_name}"))
-                if limit is not None and limit < min(self.memory_limit_bytes or limit + 1, _NO_LIMIT):
+                if limit is not None and limit < min(
+                    self.memory_limit_bytes or limit + 1, _NO_LIMIT
+                ):
                     self.memory_limit_bytes = limit
                 if self._usage is None and _read(f"{level}/{usage_name}") is not None:
                     self._usage = KeptFile(f"{level}/{usage_name}", room)

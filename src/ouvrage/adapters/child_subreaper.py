@@ -1,4 +1,8 @@
-"""Makes this process the parent of every descendant that loses its own."""
+"""Makes this process the parent of every descendant that loses its own.
+
+So what is left behind stays in the tree that is measured. Whoever becomes a parent this way must
+also wait for its children; that is not done here.
+"""
 
 from __future__ import annotations
 

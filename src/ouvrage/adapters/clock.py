@@ -1,4 +1,7 @@
-"""The clock and chance: the only module that reads either."""
+"""The clock and chance: the only module that reads either.
+
+Gives moments, durations and new ids. What they mean, and how they are written, is ``base``.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,11 @@ def now_us() -> int:
 def monotonic_us() -> int:
     """Microseconds on the machine's monotonic clock, one for all its processes."""
     return time.monotonic_ns() // 1000
+
+
+def own_cpu_us() -> int:
+    """Processor time that the calling thread has used."""
+    return time.thread_time_ns() // 1000
 
 
 def new_id() -> str:

@@ -5,8 +5,9 @@ stays in the tree. Descendants are found by listing ``/proc``: only numbers not 
 read. Because a number may be given again between two listings, everything is looked at anew every
 30 seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
 
-Per task (delay, switches, state) at most ``DETAIL`` files are read a sample, in turn; what is not
-read keeps its last value, so a sum over a very large tree lags and never invents.
+At most ``PROCESSES`` processes are read a sample and at most ``DETAIL`` threads (delay, switches,
+state), in turn; what is not read keeps its last value, so a sum over a very large tree lags and
+never invents. Whatever is gone is noticed at the next listing.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import os
 import resource
 import threading
 
-from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.clock import monotonic_us, own_cpu_us
 from ouvrage.adapters.kept_file import KeptFile, Room
 
 TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-DETAIL = 96
-STATUS = 16
+PROCESSES = 48
+DETAIL = 64
+STATUS = 8
 _RESCAN_US = 30_000_000
+_SCAN_LATEST_US = 10_000_000
 _SCAN_SHARE = 1000
 
 Values = dict[str, "int | None"]
@@ -206,12 +209,20 @@ class ProcessTree:
             now = monotonic_us()
             if now >= self._scan_due:
                 self._discover(now, everything=now >= self._rescan_due)
-            for pid in [pid for pid, process in self._members.items() if not process.read()]:
-                self._forget(self._members.pop(pid))
+            self._read_processes()
             self._read_details()
+            self._turn += 1
             return self._sums()
 
+    def _read_processes(self) -> None:
+        members = list(self._members.values())
+        self.thinned = self.thinned or len(members) > PROCESSES
+        for index in _in_turn(len(members), self._turn * PROCESSES, PROCESSES):
+            if not members[index].read():
+                self._forget(self._members.pop(members[index].pid))
+
     def _discover(self, now: int, *, everything: bool) -> None:
+        began = own_cpu_us()
         if everything:
             self._seen = set(self._members)
             self._rescan_due = now + _RESCAN_US
@@ -220,6 +231,8 @@ class ProcessTree:
         except OSError:
             return
         parents = {pid: self.parent_of(pid) for pid in present - self._seen if pid != self._me}
+        for pid in self._members.keys() - present:
+            self._forget(self._members.pop(pid))
         self._seen &= present
         self._seen |= parents.keys()
         found = True
@@ -229,9 +242,10 @@ class ProcessTree:
                 if parent == self._me or parent in self._members:
                     del parents[pid]
                     if pid not in self._members:
-                        self._members[pid] = Process(pid, self._root, self._room)
+                        process = self._members[pid] = Process(pid, self._root, self._room)
+                        process.read()
                     found = True
-        self._scan_due = now + min((monotonic_us() - now) * _SCAN_SHARE, _RESCAN_US)
+        self._scan_due = now + min((own_cpu_us() - began) * _SCAN_SHARE, _SCAN_LATEST_US)
 
     def parent_of(self, pid: int) -> int:
         """The parent of any process; 0 where there is none to be found."""
@@ -270,7 +284,6 @@ class ProcessTree:
             process, tid = tasks[index]
             if tid in process.tasks:
                 process.tasks[tid].read_status(Room(0))
-        self._turn += 1
 
     def _forget(self, process: Process) -> None:
         for task in process.tasks.values():

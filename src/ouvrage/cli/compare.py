@@ -1,4 +1,7 @@
-"""``ouvrage compare RUN RUN…``: which configuration finishes a unit for less money."""
+"""``ouvrage compare RUN RUN…``: which configuration finishes a unit for less money.
+
+Decides what is printed and which files are written; the verdict is ``pricing/comparison.py``.
+"""
 
 from __future__ import annotations
 

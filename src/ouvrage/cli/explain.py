@@ -1,4 +1,8 @@
-"""``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on."""
+"""``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on.
+
+Decides how a figure's name is read and how the chain is laid out; what stands in the chain is
+``evidence/explain.py``.
+"""
 
 from __future__ import annotations
 
@@ -122,6 +126,6 @@ def _figure_json(sheet: Sheet, figure: Figure, when: str) -> dict[str, str | Non
         "name": f"{sheet.object}:{figure.path}@{when}",
         "value": exact_text(figure),
         "unit": figure.unit,
-        "grade": figure.grade.word if figure.grade else None,
+        "grade": figure.grade.word if figure.grade is not None else None,
         "why": figure.why,
     }

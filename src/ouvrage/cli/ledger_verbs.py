@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ouvrage.adapters.home import home
+from ouvrage.base.text import safe
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
@@ -78,7 +79,7 @@ def backup(file: Path, *, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def restore(file: Path, *, as_json: bool) -> int:
     """Fill an empty home from the backup FILE.
@@ -101,16 +102,18 @@ COMMANDS = (verify, rebuild, backup, restore)
 
 def audit_text(found: Audit) -> str:
     """What ``ouvrage verify`` prints."""
-    lines = [_verdict(found), ""]
     width = max(len(each.law.name) for each in found.checked)
+    lines = [_verdict(found), "", f"  {'law':<{width}}  {'facts':>9}"]
     for each in found.checked:
         broken = len(each.breaches)
         state = f"{broken:,} broken" if broken else "ok"
-        lines.append(f"  {each.law.name:<{width}}  {state:<10}  {each.law.statement}")
+        lines.append(
+            f"  {each.law.name:<{width}}  {each.records:>9,}  {state:<9}  {each.law.statement}"
+        )
     if found.unread:
         lines += ["", "  kept, and not understood by this version:"]
         lines += [
-            f"    {_count(count, 'fact')} of {kind} version {version}"
+            f"    {_count(count, 'fact')} of {safe(kind)} version {version}"
             for (kind, version), count in found.unread.items()
         ]
     if found.missing:
@@ -134,8 +137,8 @@ def _verdict(found: Audit) -> str:
 def _breach_lines(first: Breach) -> list[str]:
     return [
         f"first broken: {first.law}",
-        f"  {first.where}",
-        f"  {first.found}",
+        f"  {safe(first.where)}",
+        f"  {safe(first.found)}",
         "  hint: nothing was changed; compare with the last backup before you record more",
     ]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import os
 import sys
 from collections.abc import Sequence
 
@@ -78,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.Abort:
         say_text("interrupted", err=True)
         return 130
-    except BrokenPipeError:  # the reader has seen enough, as in `ouvrage runs | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:
+        # Click's only one without its standalone mode: the reader of a pipe has seen enough.
         return 0
     return result if isinstance(result, int) else 0
 

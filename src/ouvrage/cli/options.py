@@ -1,4 +1,7 @@
-"""Options that several verbs share, so that they mean the same everywhere."""
+"""Options that several verbs share, so that they mean the same everywhere.
+
+Decides their names, their help and how a moment is written; what a verb does with them is its own.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.text import safe
 
 
 def say_text(text: str, *, err: bool = False) -> None:
@@ -39,7 +40,7 @@ def say_error(error: OuvrageError, *, as_json: bool) -> int:
     if as_json:
         say_json(error.as_json())
     else:
-        say_text("\n".join(printable(line) for line in error.lines()), err=True)
+        say_text("\n".join(safe(line) for line in error.lines()), err=True)
     return error.exit_code
 
 
@@ -63,17 +64,9 @@ def write_file(path: Path, content: str | bytes) -> None:
         ) from error
 
 
-def printable(text: str) -> str:
-    """The text with control characters shown as ``\\x1b``, so that it cannot steer a terminal."""
-    return "".join(
-        f"\\x{ord(c):02x}" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c
-        for c in text
-    )
-
-
 def shortened(text: str, width: int) -> str:
-    """A printable text of at most this many columns."""
-    clean = printable(text)
+    """A safe text of at most this many columns."""
+    clean = safe(text)
     if drawn_width(clean) <= width:
         return clean
     while drawn_width(clean) > width - 1:

@@ -1,4 +1,7 @@
-"""``ouvrage report RUN``: what one run cost and where its time went."""
+"""``ouvrage report RUN``: what one run cost and where its time went.
+
+Decides what is printed and which files are written; the words and figures are ``pricing/report.py``.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class RunGroup(click.Group):
             return super().parse_args(ctx, args or ["--help"])
         from ouvrage.meter.command import main as meter
 
-        ctx.exit(meter(args))
+        raise click.exceptions.Exit(meter(args))
 
 
 @click.group(cls=RunGroup)

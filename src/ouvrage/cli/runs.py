@@ -1,4 +1,7 @@
-"""``ouvrage runs``: what was metered here, newest first, and what is being metered now."""
+"""``ouvrage runs``: what was metered here, newest first, and what is being metered now.
+
+Decides the columns of the list. Figures are those of the kept reports; nothing is computed here.
+"""
 
 from __future__ import annotations
 

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from ouvrage.base.numbers import fixed, significant
+from ouvrage.base.numbers import fixed
 from ouvrage.base.time import utc_text
 from ouvrage.console.page import Drawing, Page, Row, Shown
 from ouvrage.console.pictures import Interval, Pier, Strip, bridge, intervals, strips
 from ouvrage.console.shown import name_in, shown, shown_to_precision, strip_parts
 from ouvrage.metering.cause import NAMES
 from ouvrage.pricing.comparison import Compared, Comparison
+from ouvrage.pricing.summary import crowd_words
 from ouvrage.pricing.words import counted, mark, percent
 
 
@@ -30,6 +31,7 @@ def comparison_page(comparison: Comparison) -> Page:
         columns=(*(run.name for run in runs), "difference" if len(runs) == 2 else ""),
         rows=tuple(_rows(comparison)),
         drawings=tuple(_drawings(comparison)),
+        notes=tuple(f"{run.name}: {words}" for run in runs if (words := crowd_words(run.view))),
         claim=_claim(lines),
         about=tuple(
             (run.name, f"{run.code}: {' '.join(run.view.started.command)}") for run in runs
@@ -229,12 +231,13 @@ def _piers(first: Compared, second: Compared, unit: str) -> list[Pier]:
         ("dearer hour" if price >= 1 else "cheaper hour", start, between),
         (f"{'faster' if end <= between else 'slower'} {unit}", between, end),
     ]
+    places = max(_places(first), _places(second))
     totals = [
         Pier(name=run.name[:24], begin=0.0, end=float(cost), label=_cost_text(run), total=True)
         for run, cost in ((first, start), (second, end))
     ]
     piers = [
-        Pier(name=name, begin=float(a), end=float(b), label=_step(b - a), total=False)
+        Pier(name=name, begin=float(a), end=float(b), label=_step(b - a, places), total=False)
         for name, a, b in steps
     ]
     return [totals[0], *piers, totals[1]]
@@ -244,8 +247,14 @@ def _cost_text(run: Compared) -> str:
     return shown_to_precision(run.sheet, "cost_per_unit.marginal", _currency(run))[0].text
 
 
-def _step(change: Fraction) -> str:
-    return f"{'+' if change >= 0 else '−'} {significant(abs(change), 2)}"
+def _step(change: Fraction, places: int) -> str:
+    return f"{'+' if change >= 0 else '−'} {fixed(abs(change), places)}"
+
+
+def _places(run: Compared) -> int:
+    """How many decimal places the run's cost is shown with; a bridge's steps get as many."""
+    text = shown_to_precision(run.sheet, "cost_per_unit.marginal")[0].text
+    return len(text.partition(".")[2])
 
 
 def _claim(lines: Sequence[str]) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class Drawing:
     @property
     def markup(self) -> Markup:
         """The picture as it stands in the page; every text in it was escaped when drawn."""
-        return Markup(self.svg)  # safe: console.svg escapes
+        return Markup(self.svg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,11 @@ def html(page: Page) -> str:
     ]
     if any(shown.grade == Grade.SIMULATED for shown in _all_shown(page)):
         marks.append(("◌", "simulated"))
-    return _template().render(page=page, marks=marks, patterns=Markup(svg.patterns()))
+    return _template().render(page=page, marks=marks, patterns=_patterns())
+
+
+def _patterns() -> Markup:
+    return Markup(svg.patterns())
 
 
 def bound(words: str) -> str:

@@ -1,4 +1,8 @@
-"""Figures as a page shows them: the command's own digits, the grade, the name to explain them by."""
+"""Figures as a page shows them: the command's own digits, the grade, the name to explain them by.
+
+Decides how many digits stand and what is said where nothing is known. It computes nothing: the
+values are those of the sheet.
+"""
 
 from __future__ import annotations
 

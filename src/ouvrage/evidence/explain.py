@@ -33,8 +33,8 @@ class Explanation:
     missing: tuple[str, ...]
 
     def lines(self, *, plain: bool = False) -> list[str]:
-        """As a person reads it: each input indented under what was made from it."""
-        return [safe(line) for line in (self.name, *self._body(plain, 1))]
+        """As a person reads it: inputs indented under what was made from them, each told once."""
+        return [safe(line) for line in (self.name, *self._body(plain, 1, set()))]
 
     def text(self, *, plain: bool = False) -> str:
         """The lines as one text."""
@@ -57,7 +57,7 @@ class Explanation:
             "missing": list(self.missing),
         }
 
-    def _body(self, plain: bool, depth: int) -> list[str]:
+    def _body(self, plain: bool, depth: int, told: set[str]) -> list[str]:
         pad = "  " * depth
         figure = self.figure
         lines = [f"{pad}{valued(figure)}{_graded(figure, plain)}"]
@@ -65,8 +65,11 @@ class Explanation:
         if figure.why:
             lines.append(f"{pad}unknown, because: {figure.why}")
         for part in self.inputs:
-            lines.append(f"{pad}from {part.figure.path}")
-            lines += part._body(plain, depth + 1)
+            path = part.figure.path
+            lines.append(f"{pad}from {path}{', as above' if path in told else ''}")
+            if path not in told:
+                told.add(path)
+                lines += part._body(plain, depth + 1, told)
         lines += [f"{pad}fact {line}" for line in _fact_lines(self.facts)]
         lines += [f"{pad}fact {key} is not in the ledger" for key in self.missing]
         return lines

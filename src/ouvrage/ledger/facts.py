@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
 
 WORDS = {grade: grade.word for grade in Grade}
 CONTENT = ("kind", "version", "subject", "valid_from", "valid_to", "grade", "payload", "corrects")
+
+
+# Most facts share their kind and subject with the one before.
+_quoted = lru_cache(maxsize=1024)(canonical)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,7 @@ class Fact:
         end = "null" if self.valid_to is None else self.valid_to
         target = "null" if self.corrects is None else canonical(self.corrects)
         content = (
-            f"[{canonical(self.kind)},{self.version},{canonical(self.subject)},{self.valid_from},"
+            f"[{_quoted(self.kind)},{self.version},{_quoted(self.subject)},{self.valid_from},"
             f'{end},"{WORDS[self.grade]}",{target},{self.payload}]'
         )
         object.__setattr__(self, "sha256", sha256_hex(content))

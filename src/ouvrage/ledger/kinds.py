@@ -11,7 +11,7 @@ import json
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
+from functools import cache
 from operator import attrgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -113,7 +113,7 @@ def _text(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} cannot stand in a fact")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _form(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], str]:
     """What reads the fields in canonical order, and the payload with a place for each one's text."""
     names = sorted(_field_names(kind))
@@ -123,7 +123,7 @@ def _form(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], str]:
     return attrgetter(*names), template
 
 
-@lru_cache(maxsize=None)
+@cache
 def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
@@ -131,7 +131,7 @@ def _field_names(kind: type) -> tuple[str, ...]:
 Reader = Callable[[Any], Any]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _reader(hint: Any) -> Reader:
     """A function that turns plain JSON into a value of the hinted type, or raises."""
     origin = get_origin(hint)

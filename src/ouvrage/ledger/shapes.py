@@ -12,17 +12,17 @@ from __future__ import annotations
 import re
 import types
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 _INTEGER = "-?[1-9][0-9]{0,999}|0"
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]*'
 _ESCAPE = r'\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))'
 _TEXT = f'"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*"'
-_SCALARS = {int: _INTEGER, str: _TEXT, bool: "true|false"}
+_SCALARS: dict[Any, str] = {int: _INTEGER, str: _TEXT, bool: "true|false"}
 
 
-@lru_cache(maxsize=None)
+@cache
 def shape_of(kind: type) -> re.Pattern[str]:
     """What every canonical payload of this kind, and nothing else, matches in full."""
     return re.compile(_shape(kind))

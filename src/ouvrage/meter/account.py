@@ -6,15 +6,16 @@ Ctrl-C or Ctrl-\\ typed) and did not exit with 0, or that such a signal killed.
 
 from __future__ import annotations
 
+import importlib
 import os
-import sys
-import threading
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import ouvrage
 from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.adapters.home import home, make_private, source_id, spool_dir
 from ouvrage.base.errors import OuvrageError
+from ouvrage.meter import voice
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.options import Options
 from ouvrage.meter.pump import Pump, carry_on
@@ -22,8 +23,10 @@ from ouvrage.meter.record import Record
 from ouvrage.meter.sampler import PERIOD_US, Instruments, Sampler
 from ouvrage.meter.spool_file import SpoolFile
 from ouvrage.meter.supervisor import Ending, Supervisor
-from ouvrage.meter.wiring import Wiring
-from ouvrage.metering.recognise import Recogniser
+from ouvrage.metering.recognise import Mark, Recogniser
+
+if TYPE_CHECKING:
+    from ouvrage.meter.command import Onlooker
 
 
 class Account:
@@ -45,7 +48,6 @@ class Account:
         self._inbox = inbox
         self._instruments = Instruments()
         self._recogniser = Recogniser(options.unit, options.unit_regex)
-        self._lock = threading.Lock()
         self._spool = self._open_spool()
         self._record = Record(self._spool)
 
@@ -58,7 +60,7 @@ class Account:
             spool.open(self._header(source))
         except (OSError, OuvrageError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            _warn("spool/not-kept", f"this run will not be recorded in {where}: {reason}")
+            voice.warn("spool/not-kept", f"this run will not be recorded in {where}: {reason}")
             spool = SpoolFile(None)
             spool.open(self._header("0" * 32))
         return spool
@@ -90,19 +92,19 @@ class Account:
         """Something the meter met."""
         self._record.note(self._now(), code, text)
 
-    def _seen(self, stream: str, data: bytes) -> None:
-        """Look at what went by, in whichever thread it did."""
-        t = self._now()
-        with self._lock:
-            for mark in self._recogniser.feed(stream, data, t):
-                self._record.mark(mark.name, mark.via, None, mark.mark, mark.n, mark.t)
+    def _look(self, stream: str, data: bytes, moment_us: int) -> None:
+        self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
 
-    def keep(self, wiring: Wiring, child: int) -> Ending:
+    def _mark(self, marks: Iterable[Mark]) -> None:
+        for mark in marks:
+            self._record.mark(mark.name, mark.via, None, mark.mark, mark.n, mark.t)
+
+    def keep(self, onlooker: Onlooker, pumps: list[Pump], child: int) -> Ending:
         """Stand by until the command has ended and everything is on the disk."""
         supervisor = self._supervisor
         tree = self._instruments.tree
         tree.add(child)
-        pumps = wiring.pumps(supervisor.stop, self._seen)
+        onlooker.attend(self._look)
         sampler = Sampler(
             self._record,
             self._inbox,
@@ -111,22 +113,22 @@ class Account:
             supervisor,
             self._preload,
         )
-        for thread in (*pumps, sampler):
-            thread.start()
+        sampler.start()
         ended = supervisor.wait(tree) - self._origin
         sampler.join()
-        sampler.receive()
-        sampler.sample()
+        sampler.finish()
         drained = supervisor.drain(pumps)
         ending = supervisor.reap(tree)
         outlived = tree.living()
         if drained:
             _leave_behind([pump for pump in pumps if pump.source >= 0])
-        self._note_troubles(pumps)
+        self._note_troubles(pumps, onlooker.fault)
         self._finish(ending, ended, outlived, supervisor.asked_to_end)
         return ending
 
-    def _note_troubles(self, pumps: list[Pump]) -> None:
+    def _note_troubles(self, pumps: list[Pump], fault: str | None) -> None:
+        if fault:
+            self.note("meter/recogniser", f"units were no longer looked for: {fault}")
         for pump in pumps:
             if pump.trouble:
                 self.note("output/refused", f"{pump.stream} could not be written: {pump.trouble}")
@@ -137,8 +139,7 @@ class Account:
             self.note("spool/disk-full", self._spool.trouble)
 
     def _finish(self, ending: Ending, ended: int, outlived: int, asked: bool) -> None:
-        for mark in self._recogniser.flush(ended):
-            self._record.mark(mark.name, mark.via, None, mark.mark, mark.n, mark.t)
+        self._mark(self._recogniser.flush(ended))
         self._record.end(
             {
                 "t": ended,
@@ -151,11 +152,13 @@ class Account:
             }
         )
         if self._spool.trouble:
-            _warn("spool/disk-full", f"the record of this run is incomplete: {self._spool.trouble}")
+            voice.warn(
+                "spool/disk-full", f"the record of this run is incomplete: {self._spool.trouble}"
+            )
 
     def _preload(self) -> None:
         if self._options.report or not self._options.quiet:
-            import ouvrage.meter.summary  # noqa: F401 -- so that it is there at the end
+            importlib.import_module("ouvrage.meter.summary")
 
     def tell(self) -> None:
         """The summary and the report; the spool is released afterwards."""
@@ -169,9 +172,10 @@ class Account:
                     summary.show(plain=options.plain)
                 if options.report:
                     summary.write(options.report)
-        except (OuvrageError, OSError) as error:
-            code = error.code if isinstance(error, OuvrageError) else "report/not-written"
-            _warn(code, str(error))
+        except OSError as error:
+            voice.warn("report/not-written", str(error))
+        except Exception as error:  # noqa: BLE001 -- the exit code is the command's, whatever we do
+            voice.warn("report/failed", f"{type(error).__name__}: {error}")
         finally:
             self._spool.close()
 
@@ -190,12 +194,3 @@ def _directory() -> str:
 
 def _readable(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "backslashreplace")
-
-
-def _warn(code: str, text: str) -> None:
-    """Say it on stderr, where that still leads anywhere."""
-    try:
-        sys.stderr.write(f"ouvrage: warning[{code}]: {text}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        return

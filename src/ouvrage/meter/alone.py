@@ -72,7 +72,8 @@ def _spool_of(name: str) -> Path:
     found = [
         path
         for path in spools
-        if path.stem == name or (len(name) >= 4 and code_of(path.stem, 12).startswith(normal_code(name)))
+        if path.stem == name
+        or (len(name) >= 4 and code_of(path.stem, 12).startswith(normal_code(name)))
     ]
     if len(found) == 1:
         return found[0]
@@ -104,5 +105,3 @@ def _write(path: Path, data: bytes) -> None:
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise OuvrageError("export/not-written", f"{path}: {error.strerror}") from error
-
-

@@ -7,13 +7,16 @@ its exit code stays. What is needed only beside the running command is imported 
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 from ouvrage.adapters.clock import monotonic_us, now_us
-from ouvrage.meter import launch
+from ouvrage.meter import launch, voice
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.options import Options, parser, read_options
+from ouvrage.meter.pump import Pump
 from ouvrage.meter.supervisor import Ending, Signals, Supervisor, die_like
 from ouvrage.meter.wiring import Wiring
 
@@ -42,21 +45,80 @@ def _run(options: Options, path: str) -> Ending:
     wiring = Wiring()
     supervisor = Supervisor(Signals(), wiring)
     inbox = Inbox()
-    trouble = _open(inbox)
+    inbox_trouble = _open(inbox)
+    onlooker = Onlooker(supervisor)
     started_us, origin_us = now_us(), monotonic_us()
     try:
         child = supervisor.start(path, options.command, launch.environment(inbox.address))
-        from ouvrage.meter.account import Account
+        pumps = wiring.pumps(supervisor.stop, onlooker.seen)
+        for pump in pumps:
+            pump.start()
+        account = None
+        try:
+            from ouvrage.meter.account import Account
 
-        account = Account(options, started_us, origin_us, supervisor, inbox)
-        if trouble:
-            account.note("inbox/not-open", f"the program cannot report to the meter: {trouble}")
-        ending = account.keep(wiring, child)
+            account = Account(options, started_us, origin_us, supervisor, inbox)
+            if inbox_trouble:
+                account.note("inbox/not-open", f"the program cannot report: {inbox_trouble}")
+            ending = account.keep(onlooker, pumps, child)
+        except Exception as error:  # noqa: BLE001 -- the command must not feel a fault of ours
+            voice.warn(
+                "meter/failed", f"this run is not accounted: {type(error).__name__}: {error}"
+            )
+            ending = _only_stand_by(supervisor, pumps)
     finally:
         supervisor.release_terminal()
         inbox.close()
-    account.tell()
+    if account:
+        account.tell()
     return ending
+
+
+def _only_stand_by(supervisor: Supervisor, pumps: list[Pump]) -> Ending:
+    """Without an account: carry the output, serve signals, end as the command ends."""
+    from ouvrage.adapters.kept_file import Room
+    from ouvrage.adapters.process_tree import ProcessTree
+
+    tree = ProcessTree(os.getpid(), Room(0))
+    supervisor.wait(tree)
+    supervisor.drain(pumps)
+    return supervisor.reap(tree)
+
+
+class Onlooker:
+    """Dates what the command prints, and keeps it until somebody is there to look at it.
+
+    ``fault`` says why nobody looks any more.
+    """
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._lock = threading.Lock()
+        self.fault: str | None = None
+        self._waiting: list[tuple[str, bytes, int]] = []
+        self._look: Callable[[str, bytes, int], None] = lambda *seen: self._waiting.append(seen)
+
+    def seen(self, stream: str, data: bytes) -> None:
+        """Bytes that went by just now, in whichever thread they did."""
+        moment = self._supervisor.moment()
+        with self._lock:
+            try:
+                self._look(stream, data, moment)
+            except Exception as error:  # noqa: BLE001 -- the output must go on whatever it holds
+                self.fault = self.fault or f"{type(error).__name__}: {error}"
+                self._look = _look_away
+
+    def attend(self, look: Callable[[str, bytes, int], None]) -> None:
+        """From now on ``look`` gets everything, and first what waited; one call at a time."""
+        with self._lock:
+            self._look = look
+            for seen in self._waiting:
+                look(*seen)
+            self._waiting = []
+
+
+def _look_away(_stream: str, _data: bytes, _moment: int) -> None:
+    """Nothing is looked at any more."""
 
 
 def _open(inbox: Inbox) -> str | None:

@@ -77,7 +77,9 @@ class Inbox:
             try:
                 if self._socket is None:
                     return
-                data, extra, flags, _ = self._socket.recvmsg(LONGEST, socket.CMSG_SPACE(_CREDENTIALS))
+                data, extra, flags, _ = self._socket.recvmsg(
+                    LONGEST, socket.CMSG_SPACE(_CREDENTIALS)
+                )
             except OSError:
                 return
             try:

@@ -105,7 +105,7 @@ def _original_block() -> list[bytes]:
 
 def spawn(
     path: str,
-    command: Sequence[str],
+    command: list[str],
     block: Block,
     actions: Sequence[tuple[Any, ...]],
     mask: set[signal.Signals] | set[int],

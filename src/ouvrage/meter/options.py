@@ -43,7 +43,9 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--price", metavar="0.30/h", help="what the machine costs, per s, min, h or day")
+    made.add_argument(
+        "--price", metavar="0.30/h", help="what the machine costs, per s, min, h or day"
+    )
     made.add_argument("--currency", metavar="EUR", help="currency of the price (EUR)")
     made.add_argument("--label", help="a name for this run, to find it by")
     made.add_argument("--unit", metavar="NAME", help="what one finished unit is called")
@@ -109,7 +111,8 @@ def _price(given: argparse.Namespace) -> Price | None:
     if given.price is None:
         if given.currency is not None:
             raise OuvrageError(
-                "run/currency-alone", "--currency says nothing without --price",
+                "run/currency-alone",
+                "--currency says nothing without --price",
                 hint="--price 0.30/h --currency EUR",
             )
         return None

@@ -15,7 +15,7 @@ from typing import Any
 from ouvrage.adapters.cgroup import Cgroup
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.kept_file import Room
-from ouvrage.adapters.process_tree import DETAIL, ProcessTree, ThreadClock
+from ouvrage.adapters.process_tree import DETAIL, PROCESSES, ProcessTree, ThreadClock
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.record import Record
@@ -90,9 +90,18 @@ class Sampler(threading.Thread):
         self._preload = preload
 
     def run(self) -> None:
-        """The loop. What breaks here is noted and ends the sampling, never the command."""
+        """The loop."""
+        self._guarded(self._loop)
+
+    def finish(self) -> None:
+        """Take the last messages and the last sample; the thread has ended."""
+        self._guarded(self.receive)
+        self._guarded(self.sample)
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """What breaks here is noted and ends the sampling, never the command."""
         try:
-            self._loop()
+            step()
         except Exception as error:  # noqa: BLE001 -- the command must not feel a fault of the meter's
             text = f"sampling ended: {type(error).__name__}: {error}"
             self._record.note(self._moment(), "meter/sampler", text)
@@ -117,7 +126,7 @@ class Sampler(threading.Thread):
                 due = (now // PERIOD_US + 1) * PERIOD_US
             if now >= flush_due:
                 self._record.flush(sync=flush_due == 0)
-                flush_due = now + FLUSH_US
+                flush_due = (now // FLUSH_US + 1) * FLUSH_US
             if now >= preload_due:
                 self._preload()
                 preload_due = _NEVER
@@ -139,5 +148,5 @@ class Sampler(threading.Thread):
         t = self._moment()
         self._record.sample(t, self._instruments.read())
         if self._instruments.tree.thinned:
-            text = f"more than {DETAIL} threads: delay and switches are read in turn"
+            text = f"more than {PROCESSES} processes or {DETAIL} threads: they are read in turn"
             self._record.note(t, "meter/thinned", text)

@@ -1,15 +1,19 @@
-"""What a run tells when it is over, made from its spool by the same functions as any later report."""
+"""What a run tells when it is over, made from its spool by the same functions as any later report.
+
+Decides where it goes: for a person on stderr, as JSON into a file that is written whole or not at
+all. The figures and words are ``pricing``'s, and nothing is kept: the store reads the spool itself.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 
 from ouvrage.adapters.clock import new_id
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.ledger.facts import Recorded
+from ouvrage.meter import voice
 from ouvrage.metering.run_view import run_views
 from ouvrage.metering.spool import facts_of, read_spool
 from ouvrage.model.runs import RunSamples
@@ -38,10 +42,8 @@ class Summary:
 
     def show(self, *, plain: bool) -> None:
         """Print the summary for a person, on stderr: stdout belongs to the command."""
-        encoding = (sys.stderr.encoding or "ascii").lower().replace("-", "")
-        text = report_text(self._view, self._sheet, plain=plain or encoding != "utf8")
-        sys.stderr.write(text if text.endswith("\n") else text + "\n")
-        sys.stderr.flush()
+        text = report_text(self._view, self._sheet, plain=plain or not voice.speaks_utf8())
+        voice.say(text if text.endswith("\n") else text + "\n")
 
     def write(self, path: str) -> None:
         """Write the report whole or not at all."""

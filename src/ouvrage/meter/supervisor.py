@@ -77,6 +77,7 @@ class Supervisor:
         self._screen: terminal.Screen | None = None
         self._keyboard: Keyboard | None = None
         self._ended_us: int | None = None
+        self._ending: Ending | None = None
         self.stop = os.eventfd(0, os.EFD_CLOEXEC)
         self.asked_to_end = False
 
@@ -138,8 +139,10 @@ class Supervisor:
 
     def reap(self, tree: ProcessTree) -> Ending:
         """Wait for the command, at last, and learn how it ended."""
-        status, usage = tree.reap(self._child)
-        return Ending(os.waitstatus_to_exitcode(status), self._ended_us or 0, usage)
+        if self._ending is None:
+            status, usage = tree.reap(self._child)
+            self._ending = Ending(os.waitstatus_to_exitcode(status), self._ended_us or 0, usage)
+        return self._ending
 
     def release_terminal(self) -> None:
         """Put the person's terminal back."""

@@ -111,10 +111,18 @@ class Screen:
 
 
 def _raw(before: list[Any]) -> list[Any]:
-    raw = [*before[:6], list(before[6])]
+    raw: list[Any] = list(before)
+    raw[6] = list(before[6])
     raw[INPUT] &= ~(
-        termios.BRKINT | termios.ICRNL | termios.IGNBRK | termios.IGNCR | termios.INLCR
-        | termios.INPCK | termios.ISTRIP | termios.IXON | termios.PARMRK
+        termios.BRKINT
+        | termios.ICRNL
+        | termios.IGNBRK
+        | termios.IGNCR
+        | termios.INLCR
+        | termios.INPCK
+        | termios.ISTRIP
+        | termios.IXON
+        | termios.PARMRK
     )
     raw[OUTPUT] &= ~termios.OPOST
     raw[CONTROL] = raw[CONTROL] & ~(termios.CSIZE | termios.PARENB) | termios.CS8

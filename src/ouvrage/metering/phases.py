@@ -5,16 +5,15 @@ Decides the warm-up rule and which laps a figure per unit stands on.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 
 from ouvrage.metering.run_view import RunView
-from ouvrage.metering.statistics import median
 from ouvrage.metering.units import Lap, Units
 
-SLOW = Fraction(5, 4)
+SLOW = 1.25
 WARMUP_RULE = (
     "with three timed units or more the run's first unit is warm-up, and so are the next while "
     "they take more than 1.25 times the median of all later ones, up to a third of the units"
@@ -56,10 +55,10 @@ def phases_of(view: RunView, units: Units) -> Phases:
     skipped = warmup_laps(units)
     laps = units.laps[skipped:]
     begin = _first_work(view, units)
-    begin = None if begin is None else min(begin, wall)
+    begin = None if begin is None else max(0, min(begin, wall))
     warm = steady = None
     if laps:
-        warm = min(wall, max(laps[0].from_us, begin or 0))
+        warm = min(wall, max(laps[0].from_us, begin or 0, 0))
         begin = warm if begin is None else begin
         steady = max(warm, min(wall, max(lap.to_us for lap in laps)))
     return Phases(
@@ -74,12 +73,22 @@ def phases_of(view: RunView, units: Units) -> Phases:
 
 def warmup_laps(units: Units) -> int:
     """How many leading laps are warm-up. A first unit without a lap is outside already."""
-    values = [lap.per_unit_us for lap in units.laps]
+    values = [(lap.to_us - lap.from_us) / lap.count for lap in units.laps]
     most = len(values) // 3
     skipped = 1 if units.first_timed and most else 0
-    while skipped < most and values[skipped] > SLOW * median(values[skipped + 1 :]):
+    later = sorted(values[skipped:])
+    while skipped < most:
+        value = values[skipped]
+        del later[bisect_left(later, value)]
+        if value <= SLOW * _middle(later):
+            break
         skipped += 1
     return skipped
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _first_work(view: RunView, units: Units) -> int | None:

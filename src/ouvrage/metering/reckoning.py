@@ -18,17 +18,16 @@ from ouvrage.metering.units import Units, units_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reckoning:
-    """``whole`` is where the time of the whole run went, ``steady`` that of its steady phase."""
+    """``whole`` is where the time of the whole run went, ``steady`` that of its steady phase.
+
+    ``per_unit_us`` is what figures per unit stand on: each timed unit after warm-up.
+    """
 
     units: Units
     phases: Phases
     whole: TimeUse
     steady: TimeUse
-
-    @property
-    def per_unit_us(self) -> list[Fraction]:
-        """What figures per unit stand on: microseconds of each timed unit after warm-up."""
-        return [lap.per_unit_us for lap in self.phases.steady]
+    per_unit_us: tuple[Fraction, ...]
 
 
 @lru_cache(maxsize=8)
@@ -42,6 +41,7 @@ def reckon(view: RunView) -> Reckoning:
         units=units,
         phases=phases,
         whole=whole,
+        per_unit_us=tuple(lap.per_unit_us for lap in phases.steady),
         steady=whole if (start, end) == (0, view.wall_us) else time_use(view, start, end),
     )
 
@@ -49,3 +49,16 @@ def reckon(view: RunView) -> Reckoning:
 def covered_us(view: RunView) -> int:
     """How much of the run its samples cover."""
     return sum(window.covered_us for window in view.windows)
+
+
+def neighbours_cpu(view: RunView) -> Fraction | None:
+    """Share of the machine's CPU time that went to others while the run lasted; None: not told."""
+    others = capacity = 0
+    for window in view.windows:
+        busy, idle = window.host_busy_us, window.host_idle_us
+        user, system = window.cpu_user_us, window.cpu_system_us
+        if busy is None or idle is None or user is None or system is None:
+            continue
+        others += busy - user - system
+        capacity += busy + idle + (window.host_iowait_us or 0)
+    return Fraction(min(max(0, others), capacity), capacity) if capacity > 0 else None

@@ -17,8 +17,18 @@ from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
-from ouvrage.model.runs import RunEnded, RunMarks, RunSamples, RunSpans, RunStarted, RunWindow
+from ouvrage.model.runs import (
+    OUTCOMES,
+    RunEnded,
+    RunMarks,
+    RunSamples,
+    RunSpans,
+    RunStarted,
+    RunWindow,
+)
 
+MARKS = frozenset(("end", "head", "count"))
+VIAS = ("code", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
 RUN_KINDS = tuple(
@@ -58,7 +68,7 @@ class RunView:
         """First to last moment known."""
         if self.ended is not None:
             return self.ended.wall_us
-        return max((window.to_us for window in self.windows), default=0)
+        return max(0, *(window.to_us for window in self.windows), 0)
 
     @property
     def outcome(self) -> str:
@@ -81,6 +91,24 @@ def price_fault(price: Price | None) -> str | None:
     return None
 
 
+def fault_of(value: Any) -> str | None:
+    """Why a fact's statement cannot be reckoned with though it can be read; None when it can."""
+    if isinstance(value, RunStarted):
+        return price_fault(value.price)
+    if isinstance(value, RunMarks):
+        lengths = (len(value.mark), len(value.n), len(value.at_us))
+        if len(set(lengths)) > 1:
+            return f"columns of {lengths} marks"
+        if value.via.partition(":")[0] not in VIAS or not MARKS.issuperset(value.mark):
+            return "marks of an unknown sort"
+    if isinstance(value, RunEnded):
+        if value.outcome not in OUTCOMES:
+            return f"an outcome called {value.outcome!r}"
+        if value.wall_us < 0:
+            return f"a run of {value.wall_us} us"
+    return None
+
+
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
     """The runs that these records tell of, by run id, in order of their start."""
     by_run: dict[str, list[Recorded]] = {}
@@ -100,10 +128,9 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         if entry.fact.source != source:
             continue
         value = read(entry.fact)
-        fault = price_fault(value.price) if isinstance(value, RunStarted) else None
         if isinstance(value, Unread):
             unread.append(f"{entry.fact.key}: {value.reason}")
-        elif fault:
+        elif fault := fault_of(value):
             unread.append(f"{entry.fact.key}: {fault}")
         else:
             held[entry.fact.kind].append((value, entry.fact.key))

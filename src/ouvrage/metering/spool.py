@@ -19,7 +19,7 @@ from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
-from ouvrage.metering.run_view import price_fault
+from ouvrage.metering.run_view import fault_of, price_fault
 from ouvrage.metering.windows import Columns, windows_of
 from ouvrage.model.runs import (
     Host,
@@ -33,8 +33,6 @@ from ouvrage.model.runs import (
 
 VERSION = 1
 WINDOW_US = 10 * SECOND
-MARKS = ("end", "head", "count")
-VIAS = ("code", "regex", "line")
 
 Json = Mapping[str, Any]
 
@@ -99,7 +97,7 @@ def read_spool(lines: Iterable[str]) -> Spool:
             break
         try:
             reader.take(_object(line))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             if is_last and reader.header is not None:
                 reader.torn(line)
                 break
@@ -119,9 +117,12 @@ def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
 
 
 def _object(line: str) -> Json:
-    value = json.loads(line, parse_float=_no_float, parse_constant=_no_float)
+    return _mapping(json.loads(line, parse_float=_no_float, parse_constant=_no_float))
+
+
+def _mapping(value: Any) -> Json:
     if not isinstance(value, dict):
-        raise TypeError("not an object")
+        raise TypeError(f"{value!r} where an object was expected")
     return cast("dict[str, Any]", value)
 
 
@@ -204,7 +205,9 @@ class _Reader:
         before = [*self.times[-1:], *times]
         if any(later < earlier for earlier, later in pairwise(before)):
             raise ValueError("samples run backwards in time")
-        columns = {str(name): _column(values, times) for name, values in line["c"].items()}
+        columns = {
+            str(name): _column(values, times) for name, values in _mapping(line["c"]).items()
+        }
         for name in columns.keys() - self.values.keys():
             self.values[name] = [None] * len(self.times)
         for name, held in self.values.items():
@@ -213,24 +216,21 @@ class _Reader:
         self._see(times)
 
     def _marks(self, line: Json) -> None:
-        mark, n, at = line["mark"], line["n"], line["t"]
-        if not len(mark) == len(n) == len(at):
-            raise ValueError("columns of marks differ in length")
-        if line["via"].partition(":")[0] not in VIAS or any(word not in MARKS for word in mark):
-            raise ValueError("a mark of an unknown sort")
-        self.marks.append(
-            RunMarks(
-                run=self._run,
-                index=len(self.marks),
-                name=_text(line["name"]),
-                via=line["via"],
-                pid=_whole_or_none(line.get("pid")),
-                mark=tuple(mark),
-                n=tuple(_whole(value) for value in n),
-                at_us=tuple(_whole_or_none(value) for value in at),
-            )
+        marks = RunMarks(
+            run=self._run,
+            index=len(self.marks),
+            name=_text(line["name"]),
+            via=_text(line["via"]),
+            pid=_whole_or_none(line.get("pid")),
+            mark=tuple(_text(word) for word in line["mark"]),
+            n=tuple(_whole(value) for value in line["n"]),
+            at_us=tuple(_whole_or_none(value) for value in line["t"]),
         )
-        self._see(self.marks[-1].at_us)
+        fault = fault_of(marks)
+        if fault:
+            raise ValueError(fault)
+        self.marks.append(marks)
+        self._see(marks.at_us)
 
     def _spans(self, line: Json) -> None:
         sums = tuple(
@@ -294,7 +294,7 @@ def _header(line: Json) -> tuple[str, RunStarted]:
         price=_price(line.get("price")),
         unit=None if line.get("unit") is None else _text(line["unit"]),
         period_us=_whole(line["period_us"]),
-        host=_host(line["host"]),
+        host=_host(_mapping(line["host"])),
         meter=_text(line["meter"]),
     )
     if started.period_us <= 0:
@@ -305,7 +305,7 @@ def _header(line: Json) -> tuple[str, RunStarted]:
 def _price(stated: Json | None) -> Price | None:
     if stated is None:
         return None
-    texts = {name: _text(stated[name]) for name in ("amount", "currency", "per")}
+    texts = {name: _text(_mapping(stated)[name]) for name in ("amount", "currency", "per")}
     price = Price(**texts)
     fault = price_fault(price)
     if fault:

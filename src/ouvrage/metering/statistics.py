@@ -30,11 +30,16 @@ class Interval:
     method: str
 
 
+def _ordered(values: Sequence[Fraction]) -> list[Fraction]:
+    """Sorted by their nearest floats: values so near to each other may stand in either order."""
+    return sorted(values, key=float)
+
+
 def median(values: Sequence[Fraction]) -> Fraction:
     """The middle value, or the mean of the two middle ones; ``ValueError`` for no values."""
     if not values:
         raise ValueError("no values have no median")
-    ordered = sorted(values)
+    ordered = _ordered(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
@@ -48,7 +53,7 @@ def median_interval(values: Sequence[Fraction]) -> Interval | None:
     n = len(values)
     if n < 2:
         return None
-    ordered = sorted(values)
+    ordered = _ordered(values)
     rank = _median_rank(n)
     if n > _EXACT_BINOMIAL:
         confidence = CONFIDENCE

@@ -72,17 +72,17 @@ def facts_of_units(view: RunView, units: Units) -> tuple[str, ...]:
 def _command(view: RunView) -> Units:
     done = view.outcome == "completed"
     laps = (Lap(count=1, from_us=0, to_us=view.wall_us),) if done and view.wall_us > 0 else ()
-    hint = "no unit was found, so the command itself is the unit; name one with --unit-regex"
+    found = "no unit was found" + (", so the command itself is the unit" if done else "")
     return Units(
         name=COMMAND if done else view.started.unit or COMMAND,
         via=None,
         how="the command itself, finished when it exits with 0",
         finished=1 if done else 0,
-        untimed=0,
+        untimed=1 if done and not laps else 0,
         laps=laps,
         first_us=0,
         first_timed=True,
-        hints=(f'{hint} or ouvrage.unit("{view.started.unit or "epoch"}")',),
+        hints=(f'{found}; name one with --unit-regex or ouvrage.unit("epoch")',),
     )
 
 

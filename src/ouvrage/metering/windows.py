@@ -42,6 +42,9 @@ COUNTERS = (
     "net_rx_bytes",
     "net_tx_bytes",
 )
+BORN_INSIDE = frozenset({"emitter_cpu_us", "emitter_run_delay_us"})
+"""Counters of a thread, from its birth on. The first to report was born after the run began, so
+where nothing is known of it yet it had used nothing."""
 
 Values = Sequence[int | None]
 
@@ -133,6 +136,8 @@ class _Cut:
             return None
         column = self.columns.values[name]
         opening, closing = column[first], column[last]
+        if opening is None and name in BORN_INSIDE and not any(column[: first + 1]):
+            opening = 0
         if opening is None or closing is None:
             return None
         held = opening

@@ -15,6 +15,7 @@ from ouvrage.base.grades import weakest
 from ouvrage.base.ids import code_of
 from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
+from ouvrage.base.time import utc_text
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.evidence.published import claim_json, claim_sheet
 from ouvrage.metering.cause import cause_of
@@ -52,6 +53,7 @@ class Comparison(SideBySide):
         comparison["distinguishable"] = cheaper is not None
         comparison["why_not"] = only.why if only else None
         comparison["figure"] = self.sheet.object
+        comparison["as_of"] = utc_text(self.sheet.as_of)
         comparison["pairs"] = [self._pair_json(pair) for pair in self.pairs]
         if self.claim is not None and self.claim_sheet is not None:
             comparison["published"] = claim_json(self.claim, self.claim_sheet)

@@ -106,12 +106,8 @@ def pair_of(first: Compared, second: Compared) -> Pair:
     elif interval is None:
         sizes = {"first": _size(first, len(before)), "second": _size(second, len(after))}
         why = TOO_FEW.format(**sizes)
-    elif price_ratio * interval.high < 1:
-        cheaper = second
-    elif price_ratio * interval.low > 1:
-        cheaper = first
     else:
-        why = "the 95 % interval of the cost ratio includes 1"
+        cheaper, why = _decided(first, second, price_ratio, interval)
     return Pair(
         first=first,
         second=second,
@@ -121,6 +117,20 @@ def pair_of(first: Compared, second: Compared) -> Pair:
         cheaper=cheaper,
         why=why,
     )
+
+
+def _decided(
+    first: Compared, second: Compared, price_ratio: Fraction, interval: Interval
+) -> tuple[Compared | None, str | None]:
+    """The cheaper of two: where the interval leaves out 1 and the medians say the same."""
+    low, high = price_ratio * interval.low, price_ratio * interval.high
+    if low <= 1 <= high:
+        return None, "the 95 % interval of the cost ratio includes 1"
+    medians = median(second.reckoning.per_unit_us) / median(first.reckoning.per_unit_us)
+    cheaper, cost_ratio = (second if high < 1 else first), price_ratio * medians
+    if cost_ratio == 1 or (cost_ratio < 1) != (high < 1):
+        return None, "the medians and the pairwise ratios point to different runs"
+    return cheaper, None
 
 
 def _size(run: Compared, many: int) -> str:

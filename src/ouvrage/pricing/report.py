@@ -18,7 +18,7 @@ from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE
-from ouvrage.pricing.summary import summary_lines
+from ouvrage.pricing.summary import crowd_words, summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
 
 HEADLINE = ("cost_per_unit.marginal", "seconds_per_unit.median")
@@ -49,6 +49,7 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         "worth": _group(sheet, "worth", "seconds_per_unit", "cost_per_unit"),
         "energy_j": plain_value(sheet["energy_j"]),
         "coverage": plain_value(sheet["coverage"]),
+        "neighbours_cpu": plain_value(sheet["neighbours_cpu"]),
         "grade": _word(headline.grade),
         "grade_shares": shares_json(headline),
         "devices": [],
@@ -99,6 +100,9 @@ def hints_of(view: RunView, reckoning: Reckoning) -> list[str]:
     hints = list(reckoning.units.hints)
     if view.started.price is None:
         hints.append(NO_PRICE)
+    crowded = crowd_words(view)
+    if crowded:
+        hints.append(f"{crowded}; alone, it might have been faster")
     if view.unread:
         hints.append(f"{len(view.unread)} facts of this run could not be read")
     return hints

@@ -13,7 +13,7 @@ from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.evidence.figures import Sheet
 from ouvrage.metering.cause import NAMES, Cause
-from ouvrage.metering.reckoning import Reckoning
+from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
 from ouvrage.pricing.words import (
@@ -28,6 +28,7 @@ from ouvrage.pricing.words import (
 )
 
 COLUMN = 22
+CROWDED = Fraction(1, 10)
 _DRAWN = {"computing": ("█", "#"), "unknown": ("░", "?")}
 _DRAWN_WAIT = ("▒", "-")
 _LEAST_SHOWN = Fraction(1, 200)
@@ -122,6 +123,14 @@ def with_range(sheet: Sheet, path: str, plain: bool, unit: str) -> tuple[str, st
         return None
     shown, span = ranged(value, sheet.number(f"{root}.low"), sheet.number(f"{root}.high"), plain)
     return f"{shown}{unit}{mark(sheet[path].grade, plain)}", f" ({span})" if span else ""
+
+
+def crowd_words(view: RunView) -> str | None:
+    """That others kept the machine busy meanwhile; None where they took too little to matter."""
+    share = neighbours_cpu(view)
+    if share is None or share < CROWDED:
+        return None
+    return f"other programs used {percent(share)} of this machine's CPU meanwhile"
 
 
 def seconds(sheet: Sheet, plain: bool) -> str:

@@ -7,14 +7,14 @@ second, shared among the finished units. Nothing is rounded here: values are exa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade, weakest, weighted_shares, whole
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.metering.phases import WARMUP_RULE
-from ouvrage.metering.reckoning import Reckoning, covered_us, reckon
+from ouvrage.metering.reckoning import Reckoning, covered_us, neighbours_cpu, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median, median_interval
 from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE, TimeUse
@@ -28,14 +28,15 @@ STEADY = "steady"
 def sheet_of(view: RunView, as_of: int) -> Sheet:
     """Every figure about a run, as known at ``as_of``."""
     reckoning = reckon(view)
+    seconds = list(_seconds(view, reckoning))
     figures = [
         *_basics(view, reckoning),
-        *_seconds(view, reckoning),
+        *seconds,
         *_phase_figures(view, reckoning),
         *_time_figures(view, "time", reckoning.whole),
         *_time_figures(view, STEADY, reckoning.steady),
         _price(view),
-        *_costs(view, reckoning),
+        *_costs(view, reckoning, seconds),
         *_worth(view, reckoning),
     ]
     return Sheet(object=view.code, as_of=as_of, figures={f.path: f for f in figures})
@@ -82,8 +83,18 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         )
     else:
         yield unknown("coverage", "1", "share of the wall time sampled", "the run took no time")
+    yield _neighbours(view)
     why = "this host has no energy meter that the run could read"
     yield unknown("energy_j", "J", "energy of the run's devices", why)
+
+
+def _neighbours(view: RunView) -> Figure:
+    share = neighbours_cpu(view)
+    method = "CPU time of the machine less the run's own, as a share of all its CPU time meanwhile"
+    if share is None:
+        return unknown("neighbours_cpu", "1", method, "the machine did not tell its CPU time")
+    facts = view.facts("run.window")
+    return known("neighbours_cpu", share, "1", view.grade, method, facts=facts)
 
 
 def _seconds(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
@@ -182,7 +193,7 @@ def _price(view: RunView) -> Figure:
     )
 
 
-def _costs(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
+def _costs(view: RunView, reckoning: Reckoning, seconds: Sequence[Figure]) -> Iterable[Figure]:
     price, finished = view.started.price, reckoning.units.finished
     currency = price.currency if price else "1"
     total_method, all_in_method = "price x wall time", "cost of the whole run / finished units"
@@ -206,15 +217,15 @@ def _costs(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         )
     else:
         yield unknown("cost_per_unit.all_in", currency, all_in_method, "no unit finished")
-    yield from _marginal(reckoning, view, paths)
+    yield from _marginal(view, seconds, paths)
 
 
-def _marginal(reckoning: Reckoning, view: RunView, paths: dict[str, str]) -> Iterable[Figure]:
+def _marginal(view: RunView, seconds: Sequence[Figure], paths: dict[str, str]) -> Iterable[Figure]:
     price = view.started.price
     assert price is not None
-    seconds = {figure.path: figure for figure in _seconds(view, reckoning)}
+    by_path = {figure.path: figure for figure in seconds}
     for name, of in paths.items():
-        held = seconds[f"seconds_per_unit.{of}"]
+        held = by_path[f"seconds_per_unit.{of}"]
         path, method = f"cost_per_unit.{name}", f"price x {of} of the time per unit"
         if isinstance(held.value, Fraction):
             yield known(

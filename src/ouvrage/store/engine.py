@@ -8,7 +8,7 @@ All other code in this package is the same for both.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,14 @@ def name_of(engine: Engine) -> str:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: Engine) -> Generator[Connection]:
     """A transaction that may write; commits at the end, rolls back on any exception."""
     with engine.connect().execution_options(ouvrage_writes=True) as connection, connection.begin():
         yield connection
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def reading(engine: Engine) -> Generator[Connection]:
     """A transaction in which every statement sees the same state of the store."""
     connection = engine.connect()
     if engine.dialect.name != "sqlite":  # SQLite's transactions are so without being asked
@@ -74,7 +74,7 @@ def damage(engine: Engine) -> list[str]:
 
 
 @contextmanager
-def told(engine: Engine) -> Iterator[None]:
+def told(engine: Engine) -> Generator[None]:
     """Turn a database's errors into refusals. An integrity error is the caller's to judge."""
     try:
         yield
@@ -94,6 +94,7 @@ def _postgres(text: str) -> Engine:
             connect_args={"connect_timeout": 10},
             # A writer that waited for another must see what that one wrote.
             isolation_level="READ COMMITTED",
+            pool_pre_ping=True,  # a connection that the server closed meanwhile is replaced
             paramstyle="format",  # parameters by place, as for SQLite: see ``rows.insert_rows``
         )
     except ModuleNotFoundError as error:

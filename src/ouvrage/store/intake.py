@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,7 +79,7 @@ def bring_in(home: Path, store: Store, now_us: int) -> IntakeReport:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def _alone(directory: Path) -> Generator[None]:
     """Wait until no other process brings in: a spool it holds would pass for a running one."""
     descriptor = os.open(directory / ".intake", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Update, delete, insert, select, update
 
+from ouvrage import __version__
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.ledger.facts import Recorded
 from ouvrage.metering.run_view import RunView, run_views
@@ -23,8 +24,8 @@ from ouvrage.store.schema import projection_runs, projection_state
 from ouvrage.store.store import Store
 
 NAME = "runs"
-MAKER = "1"
-"""Raised whenever a row made from the same facts comes out differently; all are then made anew."""
+MAKER = f"ouvrage {__version__}"
+"""Who made the rows. Another version may make others from the same facts: it makes all anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,9 @@ def insert_rows(connection: Connection, rows: Sequence[Values]) -> None:
 
 def recorded_of(row: Row[Any]) -> Recorded:
     """The record that a whole row of ``facts`` holds."""
-    (seq, source, id, kind, version, subject, start, end, at, word, payload, sha256, corrects) = row
+    (seq, source, id, kind, version, subject, start, end, at, word, payload, sha256, corrects) = (
+        tuple(row)
+    )
     grade = _grade(word, seq)
     fact = Fact(
         source=source,

@@ -248,6 +248,7 @@ def _read_head(connection: Connection) -> Head:
 
 
 def move_head(connection: Connection, seq: int, recorded_at: int) -> None:
+    """Say how far the ledger goes, within the transaction that took it there."""
     connection.execute(update(head).values(seq=seq, recorded_at=recorded_at))
 
 

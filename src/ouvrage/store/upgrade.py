@@ -7,7 +7,7 @@ the other finds them there.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Column, Connection, Engine, MetaData, Table, Text, inspect, select
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from ouvrage.base.errors import OuvrageError
@@ -15,6 +15,7 @@ from ouvrage.store.engine import name_of, writing
 from ouvrage.store.schema import REVISION, VERSION_TABLE
 
 _TRIES = 5
+_version = Table(VERSION_TABLE, MetaData(), Column("version_num", Text))  # Alembic makes it
 
 
 def bring_up_to_date(engine: Engine) -> None:
@@ -35,7 +36,7 @@ def _stands_at(engine: Engine) -> str | None:
     with engine.connect() as connection:
         tables = inspect(connection).get_table_names()
         if VERSION_TABLE in tables:
-            at = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+            at = connection.execute(select(_version.c.version_num)).scalar()
         elif tables:
             raise _not_ours(engine, tables)
         else:

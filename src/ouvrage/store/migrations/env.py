@@ -1,4 +1,8 @@
-"""How Alembic runs the steps: on the connection and in the transaction that it is handed."""
+"""How Alembic runs the steps: on the connection and in the transaction that it is handed.
+
+It decides neither where the database is nor when to commit; ``store/upgrade.py`` does, so that a
+database is only ever opened in one way.
+"""
 
 from __future__ import annotations
 
