@@ -29,7 +29,7 @@ def launcher_of(command: Sequence[str]) -> str | None:
     """The program in a command that starts several ranks; None where there is none."""
     words = [part for word in command[:_MOST_WORDS] for part in word.split()][:_MOST_WORDS]
     names = [word.rpartition("/")[2] for word in words]
-    for name, following in zip(names, [*names[1:], ""], strict=True):
+    for name, following in zip(names, (*names[1:], ""), strict=False):
         if name in LAUNCHERS:
             return name
         if name == "accelerate" and following == "launch":

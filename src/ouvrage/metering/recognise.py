@@ -76,7 +76,11 @@ class Recogniser:
 
     def notes(self) -> list[tuple[str, str]]:
         """What a reader should know of the lines that were not counted: codes and words."""
-        return [note for tally in self._scanner.tallies.values() for note in _notes(tally)]
+        told: dict[str, str] = {}
+        for tally in self._scanner.tallies.values():
+            for code, words in _notes(tally):
+                told[code] = f"{told[code]}; {words}" if code in told else words
+        return list(told.items())
 
 
 class _Matcher:

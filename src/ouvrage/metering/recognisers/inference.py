@@ -10,7 +10,7 @@ from __future__ import annotations
 from ouvrage.metering.recognisers.rule import COUNT, RATE, TOTAL, Reading, Rule, found, said
 
 _RATE = (
-    rb"(?:(\d\d):(\d\d):(\d\d)\b.{0,80})?(?:Engine (\d{1,6}): )?"
+    rb"(?:(\d\d):(\d\d):(\d\d)\b.{0,80}?)?(?:Engine (\d{1,6}): )?"
     rb"Avg prompt throughput: \d{1,12}\.\d tokens/s, "
     rb"Avg generation throughput: (\d{1,12})\.(\d) tokens/s"
 )
