@@ -141,7 +141,9 @@ class TestLines:
         rows = [(m.mark, m.n, None if m.t is None else m.t / 1e6) for m in found]
         assert counted(marks(*rows), command=TORCHRUN).finished == epochs
 
-    @pytest.mark.parametrize("shape", ["[rank{}]: ", "[default{}]:", "[1,{}]<stdout>:", "[x@1,{}]<stderr>: "])
+    @pytest.mark.parametrize(
+        "shape", ["[rank{}]: ", "[default{}]:", "[1,{}]<stdout>:", "[x@1,{}]<stderr>: "]
+    )
     def test_ranks_that_are_named_are_one_however_far_apart(self, shape: str) -> None:
         recogniser = Recogniser(None, None)
         found = []

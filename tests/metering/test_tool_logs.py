@@ -45,6 +45,7 @@ EXPECTED: dict[str, tuple[str, int, str, dict[str, int]]] = {
     "comfyui": ("prompt", 3, "count 3", {"iteration": 12}),
     "vllm-serve": ("request", 3, "count 3", {"token": 659}),
     "vllm-offline": ("request", 4, "count 4", {}),
+    "llama.cpp": ("request", 2, "count 2", {"token": 49}),
     "llama.cpp-server": ("request", 2, "count 2", {"token": 94}),
 }
 

@@ -14,11 +14,11 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-NAMES = ("mlflow", "wandb", "tensorboard", "clearml")
 ANSWER = "ouvrage-logged: "
 NOT_IMPORTABLE = 3
 _SLACK_S = 2
@@ -65,9 +65,9 @@ def _word(unit: str) -> str:
 
 def send(name: str, where: str, report: Report) -> str:
     """Log with the library of this name; where it went, in words. Raises ``NotSent``."""
-    if name not in NAMES:
-        raise NotSent(f"{name!r} is not one of {', '.join(NAMES)}")
-    return globals()[f"_{name}"](where, report)
+    if name not in SENDERS:
+        raise NotSent(f"{name!r} is not one of {', '.join(SENDERS)}")
+    return SENDERS[name](where, report)
 
 
 def _library(name: str) -> Any:
@@ -222,6 +222,14 @@ def _clearml(where: str, report: Report) -> str:
         else:
             task.flush(wait_for_uploads=True)
     return f"task {task.id}"
+
+
+SENDERS: dict[str, Callable[[str, Report], str]] = {
+    "mlflow": _mlflow,
+    "wandb": _wandb,
+    "tensorboard": _tensorboard,
+    "clearml": _clearml,
+}
 
 
 def main(arguments: list[str]) -> int:

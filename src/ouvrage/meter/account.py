@@ -183,7 +183,6 @@ class Account:
         finally:
             self._spool.close()
 
-
     def _log(self, summary: Summary) -> None:
         if self._options.log_to:
             from ouvrage.meter.log_to import log_to

@@ -62,7 +62,9 @@ def _send(
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(words, 1, "", f"no answer within {PATIENCE_S} s")
     except OSError as error:
-        return subprocess.CompletedProcess(words, _NOT_IMPORTABLE, "", f"{python}: {error.strerror}")
+        return subprocess.CompletedProcess(
+            words, _NOT_IMPORTABLE, "", f"{python}: {error.strerror}"
+        )
 
 
 def python_of(command: Sequence[str]) -> str:

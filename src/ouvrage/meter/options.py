@@ -25,7 +25,8 @@ examples:
   ouvrage run --price 0.30/h -- python -u train.py
   ouvrage run --unit step --unit-regex 'step (\\d+) ' --report out.json -- ./train
 
-Units are found in lines such as "Epoch 3/10", with --unit-regex, or reported by the program:
+Units are found in what known tools print and in lines such as "Epoch 3/10", with --unit-regex, or
+reported by the program:
 import ouvrage; ouvrage.unit("epoch"). A command that shows none is itself one unit."""
 
 
@@ -49,7 +50,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--currency", metavar="EUR", help="currency of the price (EUR)")
     made.add_argument("--label", help="a name for this run, to find it by")
-    made.add_argument("--unit", metavar="NAME", help="which unit to count, where a command shows several")
+    made.add_argument(
+        "--unit", metavar="NAME", help="which unit to count, where a command shows several"
+    )
     made.add_argument(
         "--unit-regex",
         metavar="RE",

@@ -48,9 +48,7 @@ def in_step(processes: Sequence[Sequence[RunMarks]]) -> bool:
         return False
     times = [[t for _, t in group if t is not None] for group in rounds]
     return all(
-        max(these) <= min(following)
-        for these, following in pairwise(times)
-        if these and following
+        max(these) <= min(following) for these, following in pairwise(times) if these and following
     )
 
 

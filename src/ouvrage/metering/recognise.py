@@ -17,7 +17,7 @@ import re
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.metering.recognisers.scan import BLOCK, LONGEST_LINE, Scanner, clean, rules_for
-from ouvrage.metering.recognisers.tally import Mark, Numbers, Tally
+from ouvrage.metering.recognisers.tally import Mark, Tally
 
 __all__ = ["BLOCK", "DEFAULT_UNIT", "LONGEST_LINE", "Mark", "Recogniser", "compile_unit_regex"]
 

@@ -59,6 +59,8 @@ def _reading(match: re.Match[bytes]) -> Reading | None:
 RULES = (
     Rule("tqdm", "iteration", b"%|", _bar),
     Rule("tqdm", "iteration", b"it [", _open_bar),
-    *(Rule("tqdm", "iteration", b" " * 10 + end, said(rb"^\s{10,}$", WIPED))
-      for end in (b"\r", b"\x1b[A")),
+    *(
+        Rule("tqdm", "iteration", b" " * 10 + end, said(rb"^\s{10,}$", WIPED))
+        for end in (b"\r", b"\x1b[A")
+    ),
 )

@@ -24,9 +24,7 @@ def _rate(line: bytes) -> Reading | None:
     clock = None
     if match[1]:
         clock = (int(match[1]) * 60 + int(match[2])) * 60 + int(match[3])
-    return Reading(
-        RATE, int(match[5]) * 10 + int(match[6]), series=match[4] or b"", clock=clock
-    )
+    return Reading(RATE, int(match[5]) * 10 + int(match[6]), series=match[4] or b"", clock=clock)
 
 
 def _offline(line: bytes) -> Reading | None:
