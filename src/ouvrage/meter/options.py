@@ -25,9 +25,9 @@ examples:
   ouvrage run --price 0.30/h -- python -u train.py
   ouvrage run --unit step --unit-regex 'step (\\d+) ' --report out.json -- ./train
 
-Units are found in what known tools print and in lines such as "Epoch 3/10", with --unit-regex, or
-reported by the program:
-import ouvrage; ouvrage.unit("epoch"). A command that shows none is itself one unit."""
+Units are found in what known tools print and in lines such as "Epoch 3/10", with --unit-regex,
+or reported by the program: import ouvrage; ouvrage.unit("epoch"). A command that shows none is
+itself one unit."""
 
 
 class _Parser(argparse.ArgumentParser):
