@@ -70,6 +70,11 @@ class TestChoice:
         assert [(lap.count, lap.to_us - lap.from_us) for lap in units.laps] == [(10, 5_000_000)]
         assert units.first_us == 2_000_000
 
+    def test_a_first_number_beyond_one_is_told(self) -> None:
+        hints = counted(marks(("end", 7, 1), ("end", 8, 2))).hints
+        assert "the first epoch that was seen is number 7; none before it is counted" in hints
+        assert not any("first epoch" in hint for hint in counted(printed([1, 2])).hints)
+
     def test_a_head_that_begins_a_new_series_ends_nothing_that_had_ended(self) -> None:
         rows = [("head", 1, 1), ("end", 1, 2), ("head", 2, 3), ("end", 2, 4)]
         again = [(mark, n, t + 4) for mark, n, t in rows]

@@ -40,6 +40,7 @@ class Count:
     every: int | None = None
     first_us: int | None = None
     first_timed: bool = False
+    earliest: int | None = None
     laps: list[Lap] = field(default_factory=list[Lap])
     _first: int | None = None
     _last: int | None = None
@@ -49,6 +50,8 @@ class Count:
 
     def take(self, mark: str, n: int, t: int | None) -> None:
         """One mark, as ``RunMarks`` says."""
+        if self.earliest is None and mark != "count":
+            self.earliest = n
         if mark == "head":
             self._head(n, t)
         elif mark == "end":

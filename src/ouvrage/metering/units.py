@@ -91,12 +91,16 @@ def _count_hints(count: Count, name: str) -> list[str]:
     if count.finished > 1 and not count.laps:
         hints.append(
             f"the {count.finished} {name}s came out of a buffer together, so none could be timed: "
-            "run python -u, or set PYTHONUNBUFFERED=1"
+            "run python -u, or set PYTHONUNBUFFERED=1 (a program in C: stdbuf -oL)"
         )
     elif count.laps and count.untimed > 1:
         hints.append(f"{count.untimed} of {count.finished} {name}s could not be timed")
     if count.every:
         hints.append(f"a line came every {count.every} {name}s; each counts for all of them")
+    elif (count.earliest or 0) > 1:
+        hints.append(
+            f"the first {name} that was seen is number {count.earliest}; none before it is counted"
+        )
     if count.series > 1:
         hints.append(f"the numbers began anew {count.series - 1} times; all series are counted")
     if count.stepped_back:

@@ -14,7 +14,7 @@ _RATE = (
     rb"Avg prompt throughput: \d{1,12}\.\d tokens/s, "
     rb"Avg generation throughput: (\d{1,12})\.(\d) tokens/s"
 )
-_OFFLINE = rb"^Processed prompts: .*\| (\d{1,9})/(\d{1,9}) \[.*output: [\d.]+ toks/s"
+_OFFLINE = rb"^Processed prompts: .{0,1500}\| (\d{1,9})/(\d{1,9}) \[.{0,150}output: [\d.]+ toks/s"
 
 
 def _rate(line: bytes) -> Reading | None:

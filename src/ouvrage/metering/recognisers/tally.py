@@ -160,6 +160,7 @@ class Tally:
     rates: dict[bytes, Rate] = field(default_factory=dict[bytes, Rate])
     _asked: int = 0
     _marked: int | None = None
+    _gained: int | None = None
     _found: list[tuple[str, int, bool]] = field(default_factory=list[tuple[str, int, bool]])
 
     def take(self, line: Reading, rank: bytes | None) -> None:
@@ -232,9 +233,10 @@ class Tally:
             Mark(self.name, self.via, mark, n, t if known and exact else None)
             for mark, n, exact in found
         ]
-        if self.pending and t is not None and (self.lines == 1 or short) and self._due(t):
-            marks.append(Mark(self.name, self.via, rule.COUNT, self.pending, t))
-            self.pending, self._marked = 0, t
+        if self.lines:
+            self._gained = t if self.lines == 1 or short else None
+            if self._gained is not None and self._due(self._gained):
+                marks += self.rest()
         self.lines = 0
         return marks
 
@@ -242,9 +244,9 @@ class Tally:
         return self.totals.full or self._marked is None or t - self._marked >= EVERY_US
 
     def rest(self) -> list[Mark]:
-        """What is counted and was not marked when the output ended."""
-        pending, self.pending = self.pending, 0
-        return [Mark(self.name, self.via, rule.COUNT, pending, None)] if pending else []
+        """What is counted and not yet marked; its moment is that of the last line that counted."""
+        pending, self.pending, self._marked = self.pending, 0, self._gained
+        return [Mark(self.name, self.via, rule.COUNT, pending, self._gained)] if pending else []
 
 
 def _moments_known(marks: list[str]) -> bool:

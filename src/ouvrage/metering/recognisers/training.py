@@ -38,7 +38,7 @@ RULES = (
          said(rb"^\s*\d{1,6} epochs completed in [\d.]+ hours", CLOSE)),
     Rule("transformers", "epoch", b"'epoch': ", _transformers),
     Rule("deepspeed", "step", b", skipped=",
-         said(rb"\[Rank \d+\] step=(?P<n>[1-9]\d{0,11}), skipped=\d", END)),
+         said(rb"(?:\[Rank \d+\] |^)step=(?P<n>[1-9]\d{0,11}), skipped=\d", END)),
     Rule("deepspeed", "step", b"RunningAvgSamplesPerSec",
          said(rb"/global_step=(?P<n>[1-9]\d{0,11}), RunningAvgSamplesPerSec=", END), gate=b"="),
     Rule("nanogpt", "iteration", b"iter ",
