@@ -51,6 +51,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--currency", metavar="EUR", help="currency of the price (EUR)")
     made.add_argument("--label", help="a name for this run, to find it by")
     made.add_argument(
+        "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
+    )
+    made.add_argument(
         "--unit", metavar="NAME", help="which unit to count, where a command shows several"
     )
     made.add_argument(
@@ -78,6 +81,7 @@ class Options:
         self.command = command
         self.price = price
         self.label: str | None = given.label
+        self.campaign: str | None = given.campaign
         self.unit: str | None = given.unit
         self.unit_regex: str | None = given.unit_regex
         self.report: str | None = given.report
@@ -155,6 +159,10 @@ def _check_texts(given: argparse.Namespace) -> None:
             raise OuvrageError(
                 f"run/{name}", f"--{name} {text!r} is not a name", hint="some printable characters"
             )
+    if given.campaign is not None:
+        from ouvrage.base.names import check_campaign
+
+        check_campaign(given.campaign)
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
     _check_libraries(given.log_to)

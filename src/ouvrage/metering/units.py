@@ -91,7 +91,7 @@ def _count_hints(count: Count, name: str) -> list[str]:
     if count.finished > 1 and not count.laps:
         hints.append(
             f"the {count.finished} {name}s came out of a buffer together, so none could be timed: "
-            "run python -u, or set PYTHONUNBUFFERED=1 (a program in C: stdbuf -oL)"
+            "run python -u, or set PYTHONUNBUFFERED=1"
         )
     elif count.laps and count.untimed > 1:
         hints.append(f"{count.untimed} of {count.finished} {name}s could not be timed")
