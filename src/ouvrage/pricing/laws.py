@@ -17,8 +17,8 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.laws import Law
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView, run_views
-from ouvrage.pricing.rates.record import BILLS_ADD_UP
 from ouvrage.pricing.accepted import SORTS, acceptance_fault
+from ouvrage.pricing.rates.record import BILLS_ADD_UP
 from ouvrage.pricing.spending_laws import SPENDING_LAWS
 from ouvrage.pricing.unit_cost import sheet_of
 
