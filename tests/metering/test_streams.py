@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.metering.ranks import launcher_of
@@ -134,6 +134,7 @@ class TestLines:
     def test_without_a_launcher_every_series_counts(self) -> None:
         assert counted(printed([2, 4, 6], [None] * 3)).finished == 6
 
+    @settings(deadline=None)
     @given(st.integers(1, 6), st.integers(2, 9), st.randoms())
     def test_ranks_interleaved_within_an_epoch_are_one(self, ranks, epochs, chance) -> None:
         """Whoever prints first: every rank prints an epoch before any prints the next."""

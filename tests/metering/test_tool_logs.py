@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.metering.recognise import Mark, Recogniser
@@ -172,12 +172,14 @@ LINES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(LINES, max_size=40), st.lists(st.integers(0, 1 << 16), max_size=30))
 def test_any_lines_cut_anywhere_count_the_same(lines: list[bytes], cuts: list[int]) -> None:
     data = b"".join(lines)
     assert told(read(data, cuts)) == told(read(data))
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(LINES, st.binary(max_size=60)), max_size=30), st.integers(1, 500))
 def test_any_bytes_raise_nothing_and_name_known_moments(pieces: list[bytes], size: int) -> None:
     data = b"".join(pieces)
