@@ -28,6 +28,7 @@ from ouvrage.metering.recognise import Mark, Recogniser
 if TYPE_CHECKING:
     from ouvrage.meter.command import Onlooker
     from ouvrage.meter.matcher import Matcher
+    from ouvrage.meter.summary import Summary
 
 
 class Account:
@@ -144,6 +145,8 @@ class Account:
             self._matcher.finish(ended)
         else:
             self._mark(self._recogniser.flush(ended))
+            for code, text in self._recogniser.notes():
+                self.note(code, text)
 
     def _note_troubles(self, pumps: list[Pump], fault: str | None) -> None:
         if fault:
@@ -175,14 +178,14 @@ class Account:
             )
 
     def _preload(self) -> None:
-        if self._options.report or not self._options.quiet:
+        if self._options.tells:
             importlib.import_module("ouvrage.meter.summary")
 
     def tell(self) -> None:
         """The summary and the report; the spool is released afterwards."""
         options = self._options
         try:
-            if options.report or not options.quiet:
+            if options.tells:
                 from ouvrage.meter.summary import Summary
 
                 summary = Summary(list(self._spool.lines()), now_us())
@@ -190,12 +193,20 @@ class Account:
                     summary.show(plain=options.plain)
                 if options.report:
                     summary.write(options.report)
+                self._log(summary)
         except OSError as error:
             voice.warn("report/not-written", str(error))
         except Exception as error:  # noqa: BLE001 -- the exit code is the command's, whatever we do
             voice.warn("report/failed", f"{type(error).__name__}: {error}")
         finally:
             self._spool.close()
+
+    def _log(self, summary: Summary) -> None:
+        if self._options.log_to:
+            from ouvrage.meter.log_to import log_to
+
+            for asked in self._options.log_to:
+                log_to(asked, summary.json(), self._options.command, quiet=self._options.quiet)
 
 
 def _leave_behind(open_pumps: list[Pump]) -> None:

@@ -109,7 +109,7 @@ def fault_of(value: Any) -> str | None:
         lengths = (len(value.mark), len(value.n), len(value.at_us))
         if len(set(lengths)) > 1:
             return f"columns of {lengths} marks"
-        if value.via not in VIAS or not MARKS.issuperset(value.mark):
+        if value.via.partition(":")[0] not in VIAS or not MARKS.issuperset(value.mark):
             return "marks of an unknown sort"
     if isinstance(value, RunEnded):
         if value.outcome not in OUTCOMES:
