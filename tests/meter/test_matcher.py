@@ -31,7 +31,8 @@ def test_an_endless_pattern_does_not_hold_up_the_command(meter: Meter) -> None:
     assert float(lines[-1]) < 1.5  # seconds: more than a pipe holds went through meanwhile
     assert [mark for _, mark, _, _ in meter.units()] == ["count"], "what came before it stays"
     (note,) = [line for line in meter.of_kind("note") if line["code"] == "meter/recogniser"]
-    assert "--unit-regex takes too long" in note["text"]
+    given_up = ("--unit-regex takes too long", "matching was not done when the command was")
+        assert any(why in note["text"] for why in given_up)  # which one, the machine's load decides
 
 
 def test_units_by_a_pattern_are_all_there_and_timed(meter: Meter) -> None:
