@@ -32,7 +32,7 @@ def test_an_endless_pattern_does_not_hold_up_the_command(meter: Meter) -> None:
     assert [mark for _, mark, _, _ in meter.units()] == ["count"], "what came before it stays"
     (note,) = [line for line in meter.of_kind("note") if line["code"] == "meter/recogniser"]
     given_up = ("--unit-regex takes too long", "matching was not done when the command was")
-        assert any(why in note["text"] for why in given_up)  # which one, the machine's load decides
+    assert any(why in note["text"] for why in given_up)  # which one, the machine's load decides
 
 
 def test_units_by_a_pattern_are_all_there_and_timed(meter: Meter) -> None:

@@ -108,6 +108,8 @@ def waited(reckoning: Reckoning, sheet: Sheet, cause: Cause, plain: bool) -> str
     grade = mark(cause.grade, plain)
     if cause.key is None:
         share = Fraction(use.us["computing"], use.total_us)
+        if 2 * use.us["unknown"] > use.total_us:
+            return "where its time went is mostly not known"
         how = sheet["steady.computing"].grade
         return f"it computed {percent(share)} of the time{mark(how, plain)}"
     if cause.key == "throttled":
