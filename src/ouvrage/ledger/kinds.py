@@ -19,7 +19,8 @@ from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
 from ouvrage.model import runs
-from ouvrage.model.claims import Claim
+from ouvrage.model.claims import Claim, ComparisonClaim
+from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.records import Conflict, Withdrawal
 
 KINDS: dict[tuple[str, int], type] = {
@@ -31,7 +32,11 @@ KINDS: dict[tuple[str, int], type] = {
         runs.RunSpans,
         runs.RunEnded,
         runs.RunSamples,
+        ComparisonClaim,
         Claim,
+        Observation,
+        Search,
+        Question,
         Conflict,
         Withdrawal,
     )
