@@ -17,10 +17,13 @@ from ouvrage.cli.comparing import compared
 from ouvrage.cli.ledger import Ledger, known_runs, opened, past
 from ouvrage.cli.options import json_option, moment, plain_option
 from ouvrage.cli.output import say_json, say_text, table
+from ouvrage.evidence.claims import claims_in
 from ouvrage.evidence.explain import exact_text, explanation, valued
 from ouvrage.evidence.figures import Figure, Sheet
-from ouvrage.evidence.published import CLAIMS, claim_sheet
+from ouvrage.evidence.published import CLAIMS, entry_sheet
 from ouvrage.ledger.facts import Recorded
+from ouvrage.ledger.view import in_force
+from ouvrage.model.claims import Claim
 from ouvrage.pricing.words import mark
 
 
@@ -78,7 +81,7 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
 def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]:
     """The figures of a run, a comparison or a claim, with the records they stand on."""
     as_of = past(name.as_of, ledger)
-    if name.objects[0] in CLAIMS and len(name.objects) == 1:
+    if len(name.objects) == 1 and _is_claim(ledger, name.objects[0], as_of):
         return _claimed(ledger, name.objects[0], as_of)
     runs = known_runs(ledger, name.objects, as_of)
     if len(runs) > 1:
@@ -89,15 +92,29 @@ def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]
 
 
 def _claimed(ledger: Ledger, name: str, as_of: int | None) -> tuple[Sheet, Sequence[Recorded]]:
+    """The figures of the claim of this name, and the records about it."""
     records = ledger.store.records(subject=name, as_of=as_of)
-    if not records:
+    entries = claims_in(in_force(records))
+    if not entries:
         raise OuvrageError(
             "claim/not-recorded",
             f"the claim {name} is not in this ledger" + (" as known then" if as_of else ""),
             hint=f"ouvrage compare RUN RUN --claim {name} records it",
         )
     moment_ = as_of if as_of is not None else max(entry.recorded_at for entry in records)
-    return claim_sheet(CLAIMS[name], moment_), records
+    sheet = entry_sheet(entries[-1], moment_)
+    if not sheet.figures:
+        raise OuvrageError(
+            "figure/unknown",
+            f"the claim {name} states no number",
+            hint=f"ouvrage evidence show {name}",
+        )
+    return sheet, records
+
+
+def _is_claim(ledger: Ledger, name: str, as_of: int | None) -> bool:
+    about = ledger.store.records(subject=name, as_of=as_of)
+    return name in CLAIMS or any(entry.fact.kind == Claim.KIND for entry in about)
 
 
 def _list(sheet: Sheet, *, as_json: bool, plain: bool) -> None:

@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "report": ("report", "report", "What one run cost, and where its time went."),
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
+    "evidence": ("evidence", "evidence", "Who says what about a provider, and what it is worth."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),

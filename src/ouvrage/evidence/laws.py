@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade
-from ouvrage.evidence.claims import CLAIMED, Entry, claim_fault, claims_in, value_sheet
+from ouvrage.evidence.claims import CLAIMED, Entry, claim_fault, claims_in
 from ouvrage.evidence.figures import Figure, Sheet
 from ouvrage.evidence.observations import faults, observations_in
-from ouvrage.evidence.published import claim_sheet
+from ouvrage.evidence.published import entry_sheet
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import KINDS, Unread, read
 from ouvrage.ledger.laws import Law
@@ -74,10 +74,9 @@ def _claims_are_readable(records: Sequence[Recorded]) -> Iterable[tuple[str, str
 def _figures_of(entry: Entry) -> list[Figure] | None:
     """Every figure made from a claim; None where it holds texts that are no numbers."""
     try:
-        sheets = (claim_sheet(entry.claim, 0, entry.grade), value_sheet(entry, 0))
+        return list(entry_sheet(entry, 0).figures.values())
     except ArithmeticError:
         return None
-    return [figure for sheet in sheets for figure in sheet.figures.values()]
 
 
 def _observations_say_what_was_answered(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import fixed
-from ouvrage.evidence.claims import claim_key, interest_words, stated
+from ouvrage.evidence.claims import Entry, claim_key, interest_words, stated, value_sheet
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.ledger.facts import Fact
 from ouvrage.model.claims import Claim, ClaimedComparison, ClaimedOffer
@@ -74,12 +75,25 @@ def claim_fact(claim: Claim = CLEARML_2023) -> Fact:
     return stated(claim, source=PUBLISHED, grade=Grade.REPORTED, corrects=first)
 
 
-def claim_sheet(claim: Claim, as_of: int, grade: Grade = Grade.REPORTED) -> Sheet:
-    """What a claim states and what follows from it; each figure is as good as the claim."""
-    key = (claim_key(claim, PUBLISHED),)
+def claim_sheet(
+    claim: Claim, as_of: int, grade: Grade = Grade.REPORTED, key: str | None = None
+) -> Sheet:
+    """What a claim states and what follows from it; each figure is as good as the claim.
+
+    ``key`` names the fact that states it, where that is not the one that comes with this program.
+    """
+    stands_on = (key or claim_key(claim, PUBLISHED),)
     comparison = claim.comparison
-    figures = _figures(claim.said_by, comparison, grade, key) if comparison else ()
+    figures = _figures(claim.said_by, comparison, grade, stands_on) if comparison else ()
     return Sheet(object=claim.name, as_of=as_of, figures={f.path: f for f in figures})
+
+
+def entry_sheet(entry: Entry, as_of: int) -> Sheet:
+    """Every figure of a claim in the ledger: its value, its comparison, what follows from them."""
+    key = entry.recorded.fact.key
+    compared = claim_sheet(entry.claim, as_of, entry.grade, key)
+    stated_value = value_sheet(entry, as_of)
+    return replace(compared, figures={**stated_value.figures, **compared.figures})
 
 
 def _figures(
@@ -90,9 +104,7 @@ def _figures(
     for index, offer in enumerate(comparison.offers):
         root = f"offers.{index}"
         price, cost = _numbers(offer)
-        yield known(
-            f"{root}.price_per_hour", price, f"{currency}/h", grade, as_stated, facts=key
-        )
+        yield known(f"{root}.price_per_hour", price, f"{currency}/h", grade, as_stated, facts=key)
         yield known(f"{root}.cost_per_unit", cost, currency, grade, as_stated, facts=key)
         path, method = f"{root}.seconds_per_unit", "cost per unit / price per hour x 3600"
         inputs = (f"{root}.cost_per_unit", f"{root}.price_per_hour")
