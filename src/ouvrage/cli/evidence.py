@@ -20,12 +20,12 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
 from ouvrage.base.time import DAY, utc_text
 from ouvrage.cli.evidence_add import add
-from ouvrage.cli.evidence_book import called, evidence_in, name_of, record, standing
+from ouvrage.cli.evidence_book import called, evidence_in, record, standing
 from ouvrage.cli.evidence_observe import observe
 from ouvrage.cli.ledger import opened, past
 from ouvrage.cli.options import as_of_option, html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, shortened, table, write_file
-from ouvrage.evidence.claims import provider_key
+from ouvrage.evidence.claims import name_of, provider_key
 from ouvrage.evidence.dossier import STALE_AFTER_US, dossier, providers_in
 from ouvrage.evidence.dossier_text import dossier_json, dossier_markdown, dossier_text
 from ouvrage.evidence.observations import unsealed

@@ -16,11 +16,11 @@ from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import grade_of
 from ouvrage.base.time import utc_text
-from ouvrage.cli.evidence_book import from_file, name_of, record, recorded_json, shipped
+from ouvrage.cli.evidence_book import from_file, record, recorded_json, shipped
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
-from ouvrage.evidence.claims import asked, named, searched, stated
+from ouvrage.evidence.claims import asked, name_of, named, searched, stated
 from ouvrage.evidence.reading import UNDATED
 from ouvrage.ledger.facts import Fact
 from ouvrage.model.claims import INTERESTS, Claim

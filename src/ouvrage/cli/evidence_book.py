@@ -7,7 +7,6 @@ answers. The example sets are files of the package and go in the same way as a p
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
-from ouvrage.base.ids import code_of
 from ouvrage.cli.ledger import Ledger
+from ouvrage.evidence.claims import name_of
 from ouvrage.evidence.published import PUBLISHED
 from ouvrage.evidence.reading import facts_in
 from ouvrage.ledger.facts import Fact, Recorded
@@ -28,8 +27,6 @@ from ouvrage.model.records import Withdrawal
 from ouvrage.store.store import Outcome
 
 KINDS = (Claim.KIND, Observation.KIND, Search.KIND, Question.KIND)
-_ID = re.compile("[0-9a-f]{32}")
-_CODE = 6
 _LARGEST_FILE = 16 << 20
 
 
@@ -38,12 +35,6 @@ def evidence_in(ledger: Ledger, as_of: int | None = None) -> list[Recorded]:
     kinds = (*KINDS, Withdrawal.KIND)
     found = [r for kind in kinds for r in ledger.store.records(kind=kind, as_of=as_of)]
     return sorted(found, key=lambda entry: entry.seq)
-
-
-def name_of(fact: Fact) -> str:
-    """How a person calls a fact of evidence: the name it was given, or a short code."""
-    name = fact.id.partition("/")[2] or fact.id
-    return code_of(name, _CODE) if _ID.fullmatch(name) else name
 
 
 def standing(ledger: Ledger, as_of: int | None = None) -> list[Recorded]:

@@ -23,10 +23,11 @@ from ouvrage.adapters.web import Answer, Reach, get
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
-from ouvrage.cli.evidence_book import name_of, record
+from ouvrage.cli.evidence_book import record
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, moment
 from ouvrage.cli.output import say_json, say_text
+from ouvrage.evidence.claims import name_of
 from ouvrage.evidence.observations import LARGEST_ANSWER, observed
 from ouvrage.ledger.facts import Fact
 from ouvrage.model.observations import NO_ANSWER, Finding, Observation

@@ -18,6 +18,7 @@ from typing import Any
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.ids import code_of
 from ouvrage.base.time import utc_us
 from ouvrage.evidence.figures import Sheet, known
 from ouvrage.ledger.facts import Fact, Recorded
@@ -33,6 +34,8 @@ _INTEREST_WORDS = {
     "independent": "independent of the provider",
     "ourselves": "ourselves",
 }
+_ID = re.compile("[0-9a-f]{32}")
+_CODE = 6
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NOT_IN_KEY = re.compile(r"[\W_]+")
 
@@ -63,6 +66,12 @@ def claim_key(claim: Claim, source: str) -> str:
 
 def _id_of(claim: Claim) -> str:
     return f"claim/{claim.name}"
+
+
+def name_of(fact: Fact) -> str:
+    """How a person calls a fact of evidence: the name it was given, or a short code."""
+    name = fact.id.partition("/")[2] or fact.id
+    return code_of(name, _CODE) if _ID.fullmatch(name) else name
 
 
 def short_name(value: Any) -> str:

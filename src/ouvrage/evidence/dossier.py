@@ -19,6 +19,7 @@ from ouvrage.evidence.claims import (
     claims_in,
     day_us,
     interest_words,
+    name_of,
     number_of,
     provider_key,
 )
@@ -64,11 +65,11 @@ class Item:
     read_on: str | None
     not_shown: str
 
-    @property
-    def when(self) -> str:
-        """The day, with the minute where it is known to the minute."""
-        text = utc_text(self.at_us)
-        return f"{text[:10]} {text[11:16]}" if self.to_the_minute else text[:10]
+
+def when_of(item: Item) -> str:
+    """The day of an item, with the minute where it is known to the minute."""
+    text = utc_text(item.at_us)
+    return f"{text[:10]} {text[11:16]}" if item.to_the_minute else text[:10]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class Contradiction:
     @property
     def same_day(self) -> bool:
         """Whether both speak of one day, so that no change between them can explain it."""
-        return self.first.when[:10] == self.second.when[:10]
+        return when_of(self.first)[:10] == when_of(self.second)[:10]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +229,7 @@ def _found(seen: Seen, finding: Finding) -> Item:
     asked = seen.observation
     return Item(
         key=seen.recorded.fact.key,
-        name=seen.recorded.fact.id.removeprefix("observation/"),
+        name=name_of(seen.recorded.fact),
         at_us=asked.page_us if asked.page_us is not None else asked.asked_us,
         dated=True,
         to_the_minute=True,

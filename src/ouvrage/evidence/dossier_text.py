@@ -16,7 +16,7 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
 from ouvrage.base.time import DAY, utc_text
-from ouvrage.evidence.dossier import Contradiction, Dossier, Item
+from ouvrage.evidence.dossier import Contradiction, Dossier, Item, when_of
 from ouvrage.model.observations import ABSENT, NO_ANSWER, PRESENT
 
 _WIDTH = 100
@@ -100,7 +100,7 @@ def _timeline(items: Sequence[Item]) -> Iterator[Line]:
     for _, group in groupby(items, key=lambda item: item.key):
         parts = list(group)
         first = parts[0]
-        when = first.when if first.dated else f"{first.when} read, undated"
+        when = when_of(first) if first.dated else f"{when_of(first)} read, undated"
         if first.asked is None:
             below = [*first.details, f"said by {first.who}, {first.interest}"]
             value = "" if (first.value or "") in first.words else _valued(first)
@@ -166,7 +166,7 @@ def _contradiction(pair: Contradiction) -> Line:
 def _side(item: Item) -> str:
     value = "absent" if item.outcome == ABSENT else f"{_valued(item)[3:]}"
     read = "" if item.dated else " (undated, day read)"
-    return f"{value}: {item.who}, {item.when}{read}, {item.grade.word}"
+    return f"{value}: {item.who}, {when_of(item)}{read}, {item.grade.word}"
 
 
 def _old(found: Dossier) -> Iterator[Line]:
@@ -175,7 +175,7 @@ def _old(found: Dossier) -> Iterator[Line]:
         days = (found.as_of - item.at_us) // DAY
         undated = "" if item.dated else "; undated, counted from the day it was read"
         text = f"{item.name}: {item.subject}, {item.who}, {_count(days, 'day')} old{undated}"
-        yield Line(text=text, when=item.when, grade=item.grade)
+        yield Line(text=text, when=when_of(item), grade=item.grade)
 
 
 def _count(number: int, noun: str) -> str:
@@ -284,7 +284,7 @@ def item_json(item: Item) -> dict[str, Any]:
     return {
         "name": item.name,
         "fact": item.key,
-        "date": item.when[:10],
+        "date": when_of(item)[:10],
         "at": utc_text(item.at_us) if item.to_the_minute else None,
         "dated": item.dated,
         "subject": item.subject,
