@@ -18,7 +18,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import runs
+from ouvrage.model import accepted, rentals, runs
+from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
 from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.records import Conflict, Withdrawal
@@ -32,6 +33,13 @@ KINDS: dict[tuple[str, int], type] = {
         runs.RunSpans,
         runs.RunEnded,
         runs.RunSamples,
+        accepted.RunAccepted,
+        accepted.RunCampaign,
+        rentals.RentalStarted,
+        rentals.RentalEnded,
+        rentals.RentalRun,
+        rentals.RentalCampaign,
+        rentals.RentalAlarm,
         ComparisonClaim,
         Claim,
         Observation,
@@ -39,6 +47,7 @@ KINDS: dict[tuple[str, int], type] = {
         Question,
         Conflict,
         Withdrawal,
+        Bill,
     )
 }
 

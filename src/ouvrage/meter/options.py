@@ -48,6 +48,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--currency", metavar="EUR", help="currency of the price (EUR)")
     made.add_argument("--label", help="a name for this run, to find it by")
+    made.add_argument(
+        "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
+    )
     made.add_argument("--unit", metavar="NAME", help="what one finished unit is called")
     made.add_argument(
         "--unit-regex",
@@ -67,6 +70,7 @@ class Options:
         self.command = command
         self.price = price
         self.label: str | None = given.label
+        self.campaign: str | None = given.campaign
         self.unit: str | None = given.unit
         self.unit_regex: str | None = given.unit_regex
         self.report: str | None = given.report
@@ -128,6 +132,10 @@ def _check_texts(given: argparse.Namespace) -> None:
             raise OuvrageError(
                 f"run/{name}", f"--{name} {text!r} is not a name", hint="some printable characters"
             )
+    if given.campaign is not None:
+        from ouvrage.base.names import check_campaign
+
+        check_campaign(given.campaign)
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
     if given.unit_regex is not None:

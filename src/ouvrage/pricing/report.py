@@ -18,6 +18,7 @@ from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE
+from ouvrage.pricing.accepted import SORTS
 from ouvrage.pricing.summary import crowd_words, summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
 
@@ -34,14 +35,18 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         **_about(view, sheet),
         "unit": reckoning.units.name,
         "units": reckoning.units.finished,
-        "units_accepted": None,
+        "units_accepted": _count(sheet, "units_accepted"),
+        "units_rejected": _count(sheet, "units_rejected"),
+        "acceptance": _acceptance(view),
         "units_timed": sum(lap.count for lap in reckoning.units.laps),
         "seconds_per_unit": _group(
             sheet, "seconds_per_unit", "median", "low", "high", "confidence"
         ),
         "price": _price(view, sheet),
         "cost_per_unit": _group(sheet, "cost_per_unit", "marginal", "all_in", "low", "high"),
-        "cost": _group(sheet, "cost", "total"),
+        "cost": _group(sheet, "cost", "total", *SORTS),
+        "cost_per_accepted_unit": plain_value(sheet["cost_per_accepted_unit"]),
+        "campaigns": list(view.campaigns),
         "time": _group(sheet, "time", *KEYS),
         "time_grades": {key: _word(sheet[f"time.{key}"].grade) for key in KEYS},
         "steady": _group(sheet, STEADY, *KEYS),
@@ -134,6 +139,24 @@ def _about(view: RunView, sheet: Sheet) -> dict[str, Any]:
 
 def _group(sheet: Sheet, root: str, *names: str) -> dict[str, Any]:
     return {name: plain_value(sheet[f"{root}.{name}"]) for name in names}
+
+
+def _count(sheet: Sheet, path: str) -> int | None:
+    value = sheet.number(path)
+    return None if value is None else int(value)
+
+
+def _acceptance(view: RunView) -> dict[str, Any] | None:
+    said = view.acceptance
+    if said is None:
+        return None
+    return {
+        "units": said.units,
+        "unit": said.unit,
+        "why": said.why,
+        "stated": utc_text(said.stated_us),
+        "grade": _word(said.grade),
+    }
 
 
 def _price(view: RunView, sheet: Sheet) -> dict[str, Any] | None:

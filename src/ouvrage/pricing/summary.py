@@ -16,6 +16,7 @@ from ouvrage.metering.cause import NAMES, Cause
 from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
+from ouvrage.pricing.accepted import SORTS
 from ouvrage.pricing.words import (
     bar,
     counted,
@@ -183,6 +184,26 @@ def _figures(view: RunView, sheet: Sheet, reckoning: Reckoning, plain: bool) -> 
         lines.append(row(f"all-in, {counted(units.finished, units.name)}", what))
     elif total and not units.finished:
         lines.append(row("all-in", f"{total}, and no {name} finished to share it"))
+    return lines + _accepted(view, sheet, plain)
+
+
+def _accepted(view: RunView, sheet: Sheet, plain: bool) -> list[str]:
+    """What somebody said of the work, what an accepted unit cost, and what the others did."""
+    said, accepted = view.acceptance, sheet.number("units_accepted")
+    if said is None or accepted is None:
+        return []
+    many = sheet.number("units_rejected") or 0
+    each = money(sheet, "cost_per_accepted_unit", plain)
+    words = f"{accepted} of {counted(accepted + many, said.unit)}{mark(said.grade, plain)}"
+    words += f", {each} each" if each else ""
+    lines = [row("accepted", f"{words}: {shortened(said.why, 60)}")]
+    lost = [
+        f"{money(sheet, f'cost.{sort}', plain)} {sort}"
+        for sort in SORTS[1:]
+        if sheet.number(f"cost.{sort}")
+    ]
+    if lost:
+        lines.append(row("not accepted", ", ".join(lost)))
     return lines
 
 
