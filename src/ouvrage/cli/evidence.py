@@ -158,6 +158,8 @@ def _field(field: str, value: Any) -> list[str]:
         value = utc_text(value)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         value = ", ".join(value)
+    if isinstance(value, dict):
+        return [f"  {name}", *(f"  {line}" for each in value.items() for line in _field(*each))]
     if isinstance(value, list):
         rows = [", ".join(f"{k} {v}" for k, v in row.items() if v is not None) for row in value]
         return [f"  {name}", *(f"    {row}" for row in rows)]

@@ -39,7 +39,8 @@ class Item:
     """One statement in a dossier: a claim, or one finding of an observation.
 
     ``at_us`` is the moment it speaks of and ``dated`` False where only the day it was read is known;
-    ``outcome`` is one of the three of an observation, and ``present`` for a claim. ``grade`` is what
+    ``outcome`` is one of the three of an observation, and ``present`` for a claim; ``why`` says what
+    went wrong where there was no answer at all. ``grade`` is what
     the statement is worth; ``asked`` the grade of our having asked, None for a claim.
     """
 
@@ -59,6 +60,7 @@ class Item:
     interest: str
     grade: Grade
     asked: Grade | None
+    why: str | None
     status: int | None
     sha256: str | None
     address: str | None
@@ -205,6 +207,7 @@ def _claimed(entry: Entry) -> Item:
         interest=interest_words(claim.interest),
         grade=entry.grade,
         asked=None,
+        why=None,
         status=None,
         sha256=None,
         address=claim.address,
@@ -238,12 +241,13 @@ def _found(seen: Seen, finding: Finding) -> Item:
         outcome=finding.outcome,
         value=finding.value,
         unit=finding.unit,
-        words=_said(seen, finding),
+        words=_said(finding),
         details=(),
         who=asked.place,
         interest=f"asked by {'us' if asked.made_by == OUR_OWN else asked.made_by}",
         grade=grade_of(finding.grade),
         asked=seen.grade,
+        why=asked.fault,
         status=asked.status,
         sha256=asked.sha256,
         address=asked.address,
@@ -252,13 +256,9 @@ def _found(seen: Seen, finding: Finding) -> Item:
     )
 
 
-def _said(seen: Seen, finding: Finding) -> str:
-    if finding.outcome == NO_ANSWER:
-        return (
-            f"{finding.property}: no answer ({seen.observation.fault or 'it is not in the answer'})"
-        )
-    if finding.outcome == ABSENT:
-        return f"{finding.property}: absent"
+def _said(finding: Finding) -> str:
+    if finding.outcome != PRESENT:
+        return f"{finding.property}: {finding.outcome}"
     unit = f" {finding.unit}" if finding.unit else ""
     return f"{finding.property}: {finding.value}{unit}"
 

@@ -104,17 +104,26 @@ def _timeline(items: Sequence[Item]) -> Iterator[Line]:
         if first.asked is None:
             below = [*first.details, f"said by {first.who}, {first.interest}"]
             value = "" if (first.value or "") in first.words else _valued(first)
-            text = f"{first.subject}, {first.property}{value}: {first.words}"
+            text = f"{first.subject}, {first.property}{value}: {first.words} ({first.name})"
         else:
             answered = "no HTTP status" if first.status is None else f"HTTP {first.status}"
-            below = [item.words for item in parts]
-            text = f"{first.subject}: {first.who}, {answered}, {first.interest}"
+            below = list(_answers(parts))
+            text = f"{first.subject}: {first.who}, {answered}, {first.interest} ({first.name})"
             if first.asked is not Grade.MEASURED:
                 below.append("the answer itself was not kept")
         if first.address:
             below.append(f"at {first.address}")
         below.append(f"does not show {first.not_shown}")
         yield Line(text=text, when=when, grade=first.grade, below=tuple(below))
+
+
+def _answers(parts: Sequence[Item]) -> Iterator[str]:
+    """What an answer says, with what it says nothing of in one line."""
+    yield from (item.words for item in parts if item.outcome != NO_ANSWER)
+    silent = [item for item in parts if item.outcome == NO_ANSWER]
+    if silent:
+        why = silent[0].why or "it is not in the answer"
+        yield f"no answer on {', '.join(item.property for item in silent)}: {why}"
 
 
 def _valued(item: Item) -> str:
@@ -298,6 +307,7 @@ def item_json(item: Item) -> dict[str, Any]:
         "interest": item.interest,
         "grade": item.grade.word,
         "asking": item.asked.word if item.asked is not None else None,
+        "why": item.why,
         "http_status": item.status,
         "answer_sha256": item.sha256,
         "address": item.address,
