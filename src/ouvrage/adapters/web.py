@@ -46,6 +46,11 @@ class Reach:
     limit_bytes: int = 4 << 20
     follow: frozenset[str] = field(default_factory=frozenset)
 
+    @property
+    def late(self) -> str:
+        """What is said when time is up."""
+        return f"no whole answer within {self.deadline_s:g} s"
+
 
 class _Stopped(Exception):
     """The exchange ended without an answer; the words say why."""
@@ -90,7 +95,10 @@ class _Exchange:
         except http.client.HTTPException as error:
             self.fault = f"no HTTP answer: {type(error).__name__}"
         except urllib.error.URLError as error:
-            self.fault = f"not reached: {error.reason}"
+            late = isinstance(error.reason, TimeoutError)
+            self.fault = self._reach.late if late else f"not reached: {error.reason}"
+        except TimeoutError:
+            self.fault = self._reach.late
         except (OSError, ValueError) as error:
             self.fault = f"not reached: {error}"
 
@@ -152,5 +160,5 @@ def get(address: str, reach: Reach) -> Answer:
         answered_us=None if late or exchange.status is None else now_us(),
         status=exchange.status,
         body=exchange.body,
-        fault=f"no whole answer within {reach.deadline_s:g} s" if late else exchange.fault,
+        fault=reach.late if late else exchange.fault,
     )
