@@ -7,15 +7,13 @@ pages; those of the README, which Sphinx does not read, are checked here.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+from cli_reference import help_of
 
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.kinds import KINDS
@@ -53,14 +51,10 @@ def _calls(page: Path) -> list[list[str]]:
 
 @cache
 def _help(*verb: str) -> str:
-    asked = subprocess.run(
-        [sys.executable, "-m", "ouvrage", *verb, "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "100"},
-    )
-    return asked.stdout if asked.returncode == 0 else ""
+    try:
+        return help_of(verb)
+    except ValueError:
+        return ""
 
 
 def _verb(call: list[str]) -> list[str]:
