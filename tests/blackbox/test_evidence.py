@@ -168,7 +168,11 @@ CLAIM = (
 def test_a_claim_keeps_its_grade_in_every_figure(ouvrage: Home):
     assert ouvrage.inside(*CLAIM).first == "Recorded volta-h100."
     assert ouvrage.inside(*CLAIM).first == "Known already: volta-h100."
-    explained = ouvrage.inside("explain", "volta-h100:value", "--json").json
+    listed = ouvrage.inside("explain", "claim/volta-h100", "--json").json["figures"]
+    assert listed[0]["name"].startswith("claim/volta-h100:value@")
+    explained = ouvrage.inside("explain", listed[0]["name"], "--json").json
+    assert explained["figure"] == listed[0]["name"]
+    assert explained["missing"] == []
     assert (explained["value"], explained["unit"], explained["grade"]) == ("2.1", "USD/h", "listed")
     changed = ouvrage.inside(*[word if word != "2.10" else "2.20" for word in CLAIM])
     assert changed.code == 1
@@ -236,6 +240,7 @@ def test_a_file_of_evidence(ouvrage: Home, tmp_path: Path):
         ([*CLAIM, "--grade", "measured"], "evidence/grade"),
         ([*CLAIM, "--stated-on", "soon"], "evidence/incomplete"),
         ([*CLAIM, "--value", "cheap"], "evidence/incomplete"),
+        ([*CLAIM, "--name", "a+b"], "evidence/incomplete"),
         ([*CLAIM, "--question", "a", "--search", "b"], "command/usage"),
         (["evidence", "add", "--question", "who?"], "evidence/incomplete"),
         (["evidence", "add", "--provider", "p", "--search", "x"], "evidence/incomplete"),
@@ -249,6 +254,7 @@ def test_a_file_of_evidence(ouvrage: Home, tmp_path: Path):
         (["evidence", "observe", "ip", "300.1.1.1"], "evidence/block"),
         (["evidence", "observe", "asn", "1", "--he-page", "/dev/null"], "command/usage"),
         (["evidence", "observe", "asn", "1", "--ripestat", "file:///etc"], "web/address"),
+        (["explain", "claim/nothing:value"], "claim/not-recorded"),
         (["evidence", "withdraw", "nothing", "--why", "x"], "evidence/unknown"),
         (["evidence", "withdraw", "nothing", "--why", " "], "command/usage"),
     ],

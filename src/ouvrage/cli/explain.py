@@ -25,7 +25,6 @@ from ouvrage.evidence.published import CLAIMS, entry_sheet
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.view import in_force
 from ouvrage.metering.rental_view import rental_views
-from ouvrage.model.claims import Claim
 from ouvrage.pricing.campaign_sheet import campaign_sheet
 from ouvrage.pricing.rental_cost import rental_sheet
 from ouvrage.pricing.words import mark
@@ -68,6 +67,7 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
     R7K2                          every figure of a run, with its name
     rental/K3M9:cost.held         one of a rental
     campaign/NAME:cost.total      one of a campaign
+    claim/NAME:value              what somebody states, with its grade
 
     With @TIME at the end: as known then. A figure is computed anew from the facts each time.
     """
@@ -87,8 +87,9 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
 def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]:
     """The figures of a run, a comparison, a claim, a rental or a campaign, and their records."""
     as_of = past(name.as_of, ledger)
-    if len(name.objects) == 1 and _is_claim(ledger, name.objects[0], as_of):
-        return _claimed(ledger, name.objects[0], as_of)
+    one_object = name.objects[0] if len(name.objects) == 1 else ""
+    if one_object in CLAIMS or one_object.startswith("claim/"):
+        return _claimed(ledger, one_object.removeprefix("claim/"), as_of)
     if len(name.objects) == 1 and name.objects[0].startswith(("campaign/", "rental/")):
         return _spending(ledger, name.objects[0], as_of)
     runs = known_runs(ledger, name.objects, as_of)
@@ -119,10 +120,13 @@ def _claimed(ledger: Ledger, name: str, as_of: int | None) -> tuple[Sheet, Seque
     records = ledger.store.records(subject=name, as_of=as_of)
     entries = claims_in(in_force(records))
     if not entries:
+        recording = f"ouvrage compare RUN RUN --claim {name} records it"
         raise OuvrageError(
             "claim/not-recorded",
             f"the claim {name} is not in this ledger" + (" as known then" if as_of else ""),
-            hint=f"ouvrage compare RUN RUN --claim {name} records it",
+            hint=recording
+            if name in CLAIMS
+            else "ouvrage evidence list shows the claims there are",
         )
     moment_ = as_of if as_of is not None else max(entry.recorded_at for entry in records)
     sheet = entry_sheet(entries[-1], moment_)
@@ -133,11 +137,6 @@ def _claimed(ledger: Ledger, name: str, as_of: int | None) -> tuple[Sheet, Seque
             hint=f"ouvrage evidence show {name}",
         )
     return sheet, records
-
-
-def _is_claim(ledger: Ledger, name: str, as_of: int | None) -> bool:
-    about = ledger.store.records(subject=name, as_of=as_of)
-    return name in CLAIMS or any(entry.fact.kind == Claim.KIND for entry in about)
 
 
 def _list(sheet: Sheet, *, as_json: bool, plain: bool) -> None:

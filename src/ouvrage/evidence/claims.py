@@ -37,6 +37,7 @@ _INTEREST_WORDS = {
 _ID = re.compile("[0-9a-f]{32}")
 _CODE = 6
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 _NOT_IN_KEY = re.compile(r"[\W_]+")
 
 
@@ -149,6 +150,8 @@ def claim_fault(claim: Claim, grade: Grade) -> tuple[str, str] | None:
         if not getattr(claim, name).strip():
             told = name.replace("_", " ")
             return f"the claim does not say its {told}", f"give --{told.replace(' ', '-')}"
+    if not _NAME.fullmatch(claim.name):
+        return f"{claim.name!r} is no name", "letters, digits, dots and dashes, 60 at most"
     if not any(provider_key(name) for name in claim.providers):
         return "the claim belongs to no provider", "give --provider"
     if claim.interest not in INTERESTS:

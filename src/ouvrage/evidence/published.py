@@ -93,7 +93,12 @@ def entry_sheet(entry: Entry, as_of: int) -> Sheet:
     key = entry.recorded.fact.key
     compared = claim_sheet(entry.claim, as_of, entry.grade, key)
     stated_value = value_sheet(entry, as_of)
-    return replace(compared, figures={**stated_value.figures, **compared.figures})
+    own = entry.claim.name not in CLAIMS
+    return replace(
+        compared,
+        object=f"claim/{entry.claim.name}" if own else entry.claim.name,
+        figures={**stated_value.figures, **compared.figures},
+    )
 
 
 def _figures(
