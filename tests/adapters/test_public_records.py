@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from typing import Any
 
 import pytest
@@ -164,6 +165,16 @@ def test_a_page_that_shows_little_leaves_the_rest_unanswered():
     found = said(came(hurricane.PAGE, b"<h1>AS209045 X</h1>", status=None))
     assert found.pop("holder") == ("present", "X")
     assert {outcome for outcome, _ in found.values()} == {"no answer"}
+
+
+@pytest.mark.parametrize(
+    "piece", [b"<", b"<!--", b"&", b"<script>", b"<a x='", b"</", b"<!", b"<?"]
+)
+def test_broken_markup_is_read_in_one_pass(piece: bytes):
+    before = time.process_time()
+    found = came(hurricane.PAGE, PAGE.encode() + piece * (1_000_000 // len(piece)), status=None)
+    assert said(found)["holder"] == ("present", "Genesis Cloud Limited")
+    assert time.process_time() - before < 20  # what reads from the start again needs hours
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ NETWORK = {
     "name": "EXAMPLE-NET",
     "country": "MT",
 }
-PAGE = """<html><head><title>AS209045 Genesis Cloud Limited - bgp.he.net</title>
+PAGE = """<!DOCTYPE html>
+<!-- <h1>AS1</h1> --><html><head><title>AS209045 Genesis Cloud Limited - bgp.he.net</title>
 <style>.x { color: red }</style><script>var a = "Country of Origin: Mars";</script></head><body>
 <h1><a href="/AS209045">AS209045 Genesis Cloud Limited</a></h1>
 <div id="asinfo"><div class="asleft">Country of Origin:</div><div class="asright"><img> Malta</div>

@@ -7,8 +7,8 @@ gives no date, and its figures are those of its own collectors.
 
 from __future__ import annotations
 
+import html
 import re
-from html.parser import HTMLParser
 
 from ouvrage.adapters.answers import Place, Read, Unreadable, word
 from ouvrage.base.grades import Grade
@@ -25,6 +25,8 @@ _COUNTS = {
     "Prefixes Originated (v6)": ("prefixes announced, v6", "prefixes"),
     "BGP Peers Observed (all)": ("peers seen", "peers"),
 }
+_LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
+_TAG = re.compile("</?([a-z][a-z0-9]*)")
 _GONE = re.compile(r"not been visible in the global routing table since\s+([A-Za-z0-9, -]{4,40})")
 _ENGLISH_DAY = re.compile(r"([A-Z][a-z]{2,8}) ([0-9]{1,2}),? ([0-9]{4})")
 _MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
@@ -33,53 +35,39 @@ _BLOCK = re.compile(r"[0-9a-fA-F:.]{3,39}/[0-9]{1,3}")
 _FOUND_ON_PAGES = ("holder", "country of origin", "not visible since", "peers", "prefixes shown")
 
 
-class _Words(HTMLParser):
-    """The visible text of a page as lines, and which lines stand under which ``id``."""
+def _lines_of(page: str) -> list[str]:
+    """The visible text of a page as lines, in one pass however broken its markup is."""
+    low, parts, at = page.translate(_LOWER), list[str](), 0
+    while at < len(page):
+        opens = page.find("<", at)
+        parts.append(html.unescape(page[at : opens if opens >= 0 else len(page)]))
+        tag = _TAG.match(low, opens) if opens >= 0 else None
+        if opens < 0:
+            break
+        if low.startswith("<!--", opens):
+            at = _after_text(low, "-->", opens)
+        elif low.startswith(("<!", "<?"), opens):
+            at = _after_text(low, ">", opens)
+        elif tag is None:  # a sign on its own
+            parts.append("<")
+            at = opens + 1
+        else:
+            parts.append("\n" if tag[1] in _BREAKS else "")
+            hidden = tag[1] in _HIDDEN and not low.startswith("</", opens)
+            at = _after_text(low, ">", _after_text(low, f"</{tag[1]}", opens) if hidden else opens)
+    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
+    return [line for line in lines if line]
 
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.lines: list[str] = []
-        self._line: list[str] = []
-        self._hidden = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _HIDDEN:
-            self._hidden += 1
-        if tag in _BREAKS:
-            self.end_line()
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in _HIDDEN and self._hidden:
-            self._hidden -= 1
-        if tag in _BREAKS:
-            self.end_line()
-
-    def handle_data(self, data: str) -> None:
-        if self._hidden:
-            return
-        first, *rest = data.split("\n")
-        self._line.append(first)
-        for text in rest:
-            self.end_line()
-            self._line.append(text)
-
-    def end_line(self) -> None:
-        text = " ".join("".join(self._line).split())
-        self._line = []
-        if text:
-            self.lines.append(text)
+def _after_text(page: str, wanted: str, at: int) -> int:
+    """Behind the next such text, or the end of the page."""
+    found = page.find(wanted, at)
+    return len(page) if found < 0 else found + len(wanted)
 
 
 def read_page(raw: bytes, subject: str) -> Read:
     """The holder, the country, the counts, the peers and blocks that a saved page shows."""
-    words = _Words()
-    try:
-        words.feed(raw.decode("utf-8", "replace"))
-        words.close()
-    except (AssertionError, ValueError) as error:  # what the parser raises on broken markup
-        raise Unreadable("no page that can be read") from error
-    words.end_line()
-    lines = words.lines
+    lines = _lines_of(raw.decode("utf-8", "replace"))
     head = next((line for line in lines if _heads(line, subject)), None)
     if head is None:
         raise Unreadable(f"no heading of {subject}")
