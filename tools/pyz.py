@@ -15,7 +15,7 @@ from pathlib import Path
 
 PARTS = (
     "__init__.py", "__main__.py", "client.py", "base", "model", "ledger", "evidence", "metering",
-    "pricing", "adapters", "meter",
+    "pricing", "adapters", "meter", "integrations",
 )  # fmt: skip
 START = b"#!/usr/bin/env python3\n"
 MAIN = b"import sys\n\nfrom ouvrage.__main__ import main\n\nsys.exit(main())\n"

@@ -164,6 +164,7 @@ class ProcessTree:
         self._lock = threading.Lock()
         self._members: dict[int, Process] = {}
         self._seen: set[int] = set()
+        self._left_out: set[int] = set()
         self._scan_due = self._rescan_due = 0
         self._turn = 0
         self._gone_delay = self._gone_voluntary = self._gone_involuntary = 0
@@ -179,6 +180,11 @@ class ProcessTree:
             if pid not in self._members:
                 self._members[pid] = Process(pid, self._root, self._room)
 
+    def leave_out(self, pid: int) -> None:
+        """A child of ours that is no part of the tree: the meter's own helper."""
+        with self._lock:
+            self._left_out.add(pid)
+
     def living(self) -> int:
         """How many processes of the tree are alive, zombies not counted."""
         with self._lock:
@@ -191,6 +197,8 @@ class ProcessTree:
         Read for the last time just before, since afterwards its figures are gone.
         """
         with self._lock:
+            if pid in self._left_out:
+                return os.wait4(pid, 0)[1:]
             process = self._members.pop(pid, None) or Process(pid, self._root, self._room)
             process.read()
             self._read_task_delays(process)
@@ -230,7 +238,8 @@ class ProcessTree:
             present = {int(name) for name in os.listdir(self._root) if name.isdecimal()}
         except OSError:
             return
-        parents = {pid: self.parent_of(pid) for pid in present - self._seen if pid != self._me}
+        strangers = present - self._seen - self._left_out - {self._me}
+        parents = {pid: self.parent_of(pid) for pid in strangers}
         for pid in self._members.keys() - present:
             self._forget(self._members.pop(pid))
         self._seen &= present

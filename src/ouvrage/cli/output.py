@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,33 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.text import safe
 
+_NOT_WRITTEN = "output/not-written"
+
 
 def say_text(text: str, *, err: bool = False) -> None:
-    """Print lines for a person."""
-    click.echo(text, err=err)
+    """Print lines for a person. A reader that went away has seen enough; a full disk is told."""
+    with _written(2 if err else 1):
+        click.echo(text, err=err)
+
+
+def say_bytes(content: bytes) -> None:
+    """Write bytes to standard output, all of them."""
+    with _written(1):
+        click.echo(content, nl=False)
+
+
+@contextmanager
+def _written(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python would try the rest again at its end, and turn the exit code into its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        raise OuvrageError(
+            _NOT_WRITTEN, f"the answer could not be written: {error.strerror}", exit_code=1
+        ) from error
 
 
 def json_text(value: Any) -> str:
@@ -34,7 +57,7 @@ def json_text(value: Any) -> str:
 
 def say_json(value: Any) -> None:
     """Print one JSON value."""
-    click.echo(json_text(value))
+    say_text(json_text(value))
 
 
 def exact_json_text(value: Any, depth: int = 0) -> str:
@@ -61,10 +84,11 @@ def exact_json_text(value: Any, depth: int = 0) -> str:
 
 def say_error(error: OuvrageError, *, as_json: bool) -> int:
     """Print a refusal (on stdout with ``--json``, where the reader waits for it); its exit code."""
-    if as_json:
+    if as_json and error.code != _NOT_WRITTEN:
         say_json(error.as_json())
     else:
-        say_text("\n".join(safe(line) for line in error.lines()), err=True)
+        with suppress(OuvrageError):  # stderr may lead to the same full disk
+            say_text("\n".join(safe(line) for line in error.lines()), err=True)
     return error.exit_code
 
 

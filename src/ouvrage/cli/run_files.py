@@ -6,7 +6,6 @@ stays small. ``run export``, ``run push`` and ``run import`` need the store and 
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -17,7 +16,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.ids import code_of
 from ouvrage.cli.ledger import known_runs, opened
 from ouvrage.cli.options import json_option
-from ouvrage.cli.output import say_json, say_text, write_file
+from ouvrage.cli.output import say_bytes, say_json, say_text, write_file
 from ouvrage.store.drop import drop
 from ouvrage.store.exchange import Imported, export_run, import_run
 from ouvrage.store.samples import read_sealed
@@ -62,7 +61,7 @@ def export(name: str, file: str | None, as_json: bool) -> None:
         samples = read_sealed(ledger.home, found)
         content = export_run(ledger.store.records(subject=found), samples)
     if file == "-":
-        sys.stdout.buffer.write(content)
+        say_bytes(content)
         return
     path = Path(file or f"{code_of(found)}.ouvrage")
     write_file(path, content)

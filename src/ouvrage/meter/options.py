@@ -6,6 +6,7 @@ All of it is checked before anything is written or started.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,6 +15,7 @@ from ouvrage.base.errors import OuvrageError
 if TYPE_CHECKING:
     from ouvrage.base.price import Price
 
+LIBRARIES = ("mlflow", "wandb", "tensorboard", "clearml")
 _USAGE = "ouvrage run [OPTIONS] -- COMMAND [ARGUMENT ...]"
 _ABOUT = """\
 Run any command and keep the account of it: how long each finished unit took, where the time went
@@ -24,8 +26,9 @@ examples:
   ouvrage run --price 0.30/h -- python -u train.py
   ouvrage run --unit step --unit-regex 'step (\\d+) ' --report out.json -- ./train
 
-Units are found in lines such as "Epoch 3/10", with --unit-regex, or reported by the program:
-import ouvrage; ouvrage.unit("epoch"). A command that shows none is itself one unit."""
+Units are found in what known tools print and in lines such as "Epoch 3/10", with --unit-regex,
+or reported by the program: import ouvrage; ouvrage.unit("epoch"). A command that shows none is
+itself one unit."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,13 +54,22 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
     )
-    made.add_argument("--unit", metavar="NAME", help="what one finished unit is called")
+    made.add_argument(
+        "--unit", metavar="NAME", help="which unit to count, where a command shows several"
+    )
     made.add_argument(
         "--unit-regex",
         metavar="RE",
         help="a unit is finished where a line matches; its group, if any, is the unit's number",
     )
     made.add_argument("--report", metavar="FILE.json", help="write the report here as well")
+    made.add_argument(
+        "--log-to",
+        metavar="NAME[=WHERE]",
+        action="append",
+        default=[],
+        help="log the cost of a unit with mlflow, wandb, tensorboard or clearml when it has ended",
+    )
     made.add_argument("--quiet", action="store_true", help="print no summary at the end")
     made.add_argument("--plain", action="store_true", help="words instead of marks in the summary")
     return made
@@ -74,8 +86,14 @@ class Options:
         self.unit: str | None = given.unit
         self.unit_regex: str | None = given.unit_regex
         self.report: str | None = given.report
+        self.log_to: list[str] = given.log_to
         self.quiet: bool = given.quiet
         self.plain: bool = given.plain
+
+    @property
+    def tells(self) -> bool:
+        """Whether anything is made of the account when the command has ended."""
+        return bool(self.report or self.log_to or not self.quiet)
 
 
 def read_options(arguments: Sequence[str]) -> Options:
@@ -125,6 +143,16 @@ def _price(given: argparse.Namespace) -> Price | None:
     return parse_price(given.price, given.currency)
 
 
+def _check_libraries(asked: list[str]) -> None:
+    for text in asked:
+        if text.partition("=")[0] not in LIBRARIES:
+            raise OuvrageError(
+                "run/log-to",
+                f"--log-to {text!r} is not known",
+                hint=f"one of {', '.join(LIBRARIES)}; with a place: tensorboard=runs/a",
+            )
+
+
 def _check_texts(given: argparse.Namespace) -> None:
     for name in ("label", "unit"):
         text = getattr(given, name)
@@ -138,6 +166,19 @@ def _check_texts(given: argparse.Namespace) -> None:
         check_campaign(given.campaign)
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
+    if given.report is not None and os.path.isdir(given.report):
+        raise OuvrageError(
+            "run/report",
+            f"--report {given.report!r} is a directory",
+            hint="--report out/report.json",
+        )
+    if given.label == "last":
+        raise OuvrageError(
+            "run/label",
+            "--label last names no run: `last` is always the latest one",
+            hint="another name",
+        )
+    _check_libraries(given.log_to)
     if given.unit_regex is not None:
         from ouvrage.metering.recognise import compile_unit_regex
 

@@ -139,7 +139,7 @@ class Sampler(threading.Thread):
 
     def receive(self) -> None:
         """Take what the program reported."""
-        self._inbox.receive(self._record, self._origin, self._supervisor.moment())
+        self._inbox.receive(self._record, self._origin, self._supervisor.moment)
         if self._inbox.emitter:
             self._instruments.emitter.follow(*self._inbox.emitter)
 

@@ -32,6 +32,8 @@ MARKS = frozenset(("end", "head", "count"))
 VIAS = ("code", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
+_CURRENCY = re.compile(r"[A-Z]{3}")
+_RUN = re.compile(r"[0-9a-f]{32}")
 RUN_KINDS = tuple(
     kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)
 )
@@ -90,6 +92,8 @@ def price_fault(price: Price | None) -> str | None:
         return None
     if not _AMOUNT.fullmatch(price.amount) or len(price.amount) > _LONGEST_AMOUNT:
         return f"the amount {price.amount[:_LONGEST_AMOUNT]!r} is no plain decimal number"
+    if not _CURRENCY.fullmatch(price.currency):
+        return f"a currency called {price.currency[:_LONGEST_AMOUNT]!r}"
     if price.per not in PER_US:
         return f"a price per {price.per!r}"
     return None
@@ -98,12 +102,14 @@ def price_fault(price: Price | None) -> str | None:
 def fault_of(value: Any) -> str | None:
     """Why a fact's statement cannot be reckoned with though it can be read; None when it can."""
     if isinstance(value, RunStarted):
+        if not _RUN.fullmatch(value.run):
+            return f"a run called {value.run[:40]!r}"
         return price_fault(value.price)
     if isinstance(value, RunMarks):
         lengths = (len(value.mark), len(value.n), len(value.at_us))
         if len(set(lengths)) > 1:
             return f"columns of {lengths} marks"
-        if value.via not in VIAS or not MARKS.issuperset(value.mark):
+        if value.via.partition(":")[0] not in VIAS or not MARKS.issuperset(value.mark):
             return "marks of an unknown sort"
     if isinstance(value, RunEnded):
         if value.outcome not in OUTCOMES:
@@ -111,6 +117,15 @@ def fault_of(value: Any) -> str | None:
         if value.wall_us < 0:
             return f"a run of {value.wall_us} us"
     return None
+
+
+def statement_fault(value: Any, run: str) -> str | None:
+    """Why what a fact about a run states is no use in a report of it; None when it is."""
+    if isinstance(value, Unread):
+        return value.reason
+    if value.run != run:
+        return f"it speaks of run {value.run[:40]!r}"
+    return fault_of(value)
 
 
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
@@ -136,9 +151,7 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
         if entry.fact.source != source:
             continue
         value = read(entry.fact)
-        if isinstance(value, Unread):
-            unread.append(f"{entry.fact.key}: {value.reason}")
-        elif fault := fault_of(value):
+        if fault := statement_fault(value, run):
             unread.append(f"{entry.fact.key}: {fault}")
         else:
             held[entry.fact.kind].append((value, entry.fact.key))

@@ -40,10 +40,10 @@ def comparison_lines(comparison: SideBySide, plain: bool) -> list[str]:
 def verdict(pair: Pair, plain: bool) -> str:
     """One sentence: which is the better buy and by how much, or why that cannot be told."""
     first, second = pair.first, pair.second
-    unit = safe(second.reckoning.units.name)
+    unit = unit_of((first, second))
     if pair.cheaper is None:
         return _no_verdict(pair, plain)
-    ratio = pair.cost_ratio or Fraction(1)
+    ratio = Fraction(1) if pair.cost_ratio is None else pair.cost_ratio
     saved = 1 - ratio if pair.cheaper is second else 1 - 1 / ratio
     less = f"{_share(saved)} less per {unit}"
     if pair.price_ratio == 1:
@@ -52,6 +52,12 @@ def verdict(pair: Pair, plain: bool) -> str:
     if pair.cheaper is dearer:
         return f"The dearer host is the better buy: {less}."
     return f"The dearer host loses: {pair.cheaper.name} costs {less}."
+
+
+def unit_of(runs: Sequence[Compared]) -> str:
+    """What is compared: the unit that any of them finished, since one without any has no say."""
+    finished = [run for run in runs if run.reckoning.units.finished]
+    return safe((finished or runs)[0].reckoning.units.name)
 
 
 def _no_verdict(pair: Pair, plain: bool) -> str:
@@ -82,7 +88,7 @@ def _best_of(comparison: SideBySide) -> str:
 def _side_by_side(comparison: SideBySide, plain: bool) -> list[str]:
     pair = comparison.pairs[0]
     runs = (pair.first, pair.second)
-    unit = safe(pair.second.reckoning.units.name)
+    unit = unit_of(runs)
     times, over = ("x", "/") if plain else ("×", "÷")
     rows: list[tuple[str, list[str], str]] = [("", [run.name for run in runs], "")]
     prices = [_price(run, plain) for run in runs]
@@ -227,7 +233,7 @@ def _cost_note(pair: Pair, plain: bool) -> str:
 
 
 def _table(comparison: SideBySide, plain: bool) -> list[str]:
-    unit = safe(comparison.runs[0].reckoning.units.name)
+    unit = unit_of(comparison.runs)
     head = ["run", "price", f"seconds per {unit}", f"cost per {unit}", "against the first"]
     body: list[list[str]] = []
     for index, run in enumerate(comparison.runs):
