@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
     "unit-cost": ("unit_cost", "unit_cost", "Which power limit finishes an epoch for the least?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
+    "evidence": ("evidence", "evidence", "Who says what about a provider, and what it is worth."),
     "rates": ("rates", "rates", "Billing rules as plans: what does usage cost under them?"),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),

@@ -20,7 +20,8 @@ from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
 from ouvrage.model import accepted, rentals, runs
 from ouvrage.model.bills import Bill
-from ouvrage.model.claims import Claim
+from ouvrage.model.claims import Claim, ComparisonClaim
+from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.records import Conflict, Withdrawal
 
 KINDS: dict[tuple[str, int], type] = {
@@ -39,7 +40,11 @@ KINDS: dict[tuple[str, int], type] = {
         rentals.RentalRun,
         rentals.RentalCampaign,
         rentals.RentalAlarm,
+        ComparisonClaim,
         Claim,
+        Observation,
+        Search,
+        Question,
         Conflict,
         Withdrawal,
         Bill,

@@ -13,6 +13,7 @@ from fractions import Fraction
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
+from ouvrage.evidence.claims import interest_words
 from ouvrage.metering.cause import NAMES
 from ouvrage.metering.timeuse import WAITS
 from ouvrage.pricing.pairs import Compared, Pair, SideBySide
@@ -272,12 +273,13 @@ def crowd_lines(runs: Sequence[Compared]) -> list[str]:
 
 def _claim(comparison: SideBySide, plain: bool) -> list[str]:
     claim, sheet = comparison.claim, comparison.claim_sheet
-    if claim is None or sheet is None:
+    if claim is None or claim.comparison is None or sheet is None:
         return []
+    about = claim.comparison
     to = "to" if plain else "→"
-    costs = f" {to} ".join(offer.cost_per_unit for offer in claim.offers)
-    prices = f" {to} ".join(offer.price_per_hour for offer in claim.offers)
-    seconds = [sheet.number(f"offers.{i}.seconds_per_unit") for i in range(len(claim.offers))]
+    costs = f" {to} ".join(offer.cost_per_unit for offer in about.offers)
+    prices = f" {to} ".join(offer.price_per_hour for offer in about.offers)
+    seconds = [sheet.number(f"offers.{i}.seconds_per_unit") for i in range(len(about.offers))]
     implied = f" {to} ".join(fixed(value, 1) for value in seconds if value is not None)
     speed_up = sheet.number("speed_up") if "speed_up" in sheet.figures else None
     needed = sheet.number("break_even_speed_up") if speed_up is not None else None
@@ -285,16 +287,19 @@ def _claim(comparison: SideBySide, plain: bool) -> list[str]:
     if speed_up is not None and needed is not None:
         gain = f": {fixed(speed_up, 3)} times as fast, where {fixed(needed, 2)} breaks even"
     grade = mark(Grade.REPORTED, plain)
-    said = f"{safe(claim.said_by)} on {_day(claim.stated_on)}{grade} ({safe(claim.interest)})"
+    interest = interest_words(claim.interest)
+    said = f"{safe(claim.said_by)} {_day(claim.stated_on)}{grade} ({interest})"
     return [
         "",
         f"  For comparison, as published by {said}:",
-        f"  {safe(claim.work)}: {costs} {claim.currency} per {safe(claim.unit)} "
-        f"at {prices} {claim.currency}/h.",
-        f"  That implies {implied} s per {safe(claim.unit)}{gain}.",
+        f"  {safe(about.work)}: {costs} {about.currency} per {safe(about.unit)} "
+        f"at {prices} {about.currency}/h.",
+        f"  That implies {implied} s per {safe(about.unit)}{gain}.",
     ]
 
 
-def _day(text: str) -> str:
+def _day(text: str | None) -> str:
+    if text is None:
+        return "on a day not stated"
     day = date.fromisoformat(text)
-    return f"{day.day} {day.strftime('%B %Y')}"
+    return f"on {day.day} {day.strftime('%B %Y')}"
