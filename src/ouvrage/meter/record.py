@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ouvrage.adapters.gpu_port import NAMES, Reading
 from ouvrage.meter.spool_file import SpoolFile
 
 COUNTERS = (
@@ -39,6 +40,7 @@ class Record:
         self._many = 0
         self._lines: list[dict[str, Any]] = []
         self._noted: set[str] = set()
+        self._gpus: dict[int, list[tuple[int, Reading]]] = {}
 
     def sample(self, t: int, values: Values) -> None:
         """The counters and gauges at ``t``; times only rise."""
@@ -63,6 +65,16 @@ class Record:
         with self._lock:
             self._lines.append({"k": "spans", **line})
 
+    def gpu(self, number: int, t: int, about: dict[str, Any]) -> None:
+        """A GPU that was found, and its number in this run."""
+        with self._lock:
+            self._lines.append({"k": "gpu", "gpu": number, "t": t, "about": about})
+
+    def gpu_sample(self, number: int, t: int, values: Reading) -> None:
+        """One reading of a GPU."""
+        with self._lock:
+            self._gpus.setdefault(number, []).append((t, values))
+
     def note(self, t: int, code: str, text: str) -> None:
         """Something the meter met; each code once a run."""
         with self._lock:
@@ -84,8 +96,22 @@ class Record:
         self._spool.flush(sync=True)
 
     def _gathered(self) -> list[dict[str, Any]]:
-        lines = [*self._sample_line(), *self._mark_lines(), *self._lines]
+        lines = [*self._sample_line(), *self._mark_lines(), *self._lines, *self._gpu_lines()]
         self._lines = []
+        return lines
+
+    def _gpu_lines(self) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for number, readings in self._gpus.items():
+            columns = zip(NAMES, zip(*(values for _, values in readings), strict=True), strict=True)
+            told = {
+                name: column
+                for name, column in columns
+                if any(value is not None for value in column)
+            }
+            times = [t for t, _ in readings]
+            lines.append({"k": "gpus", "gpu": number, "t": times, "c": told})
+        self._gpus = {}
         return lines
 
     def _sample_line(self) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.kept_file import Room
 from ouvrage.adapters.process_tree import DETAIL, PROCESSES, ProcessTree, ThreadClock
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
+from ouvrage.meter.gpus import GpuFeed
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.record import Record
 from ouvrage.meter.supervisor import Supervisor
@@ -88,10 +89,12 @@ class Sampler(threading.Thread):
         self._origin = origin_us
         self._supervisor = supervisor
         self._preload = preload
+        self._gpus = GpuFeed(record, instruments.tree, origin_us, PERIOD_US)
 
     def run(self) -> None:
-        """The loop."""
+        """The loop. Its GPUs are its own affair: what breaks there leaves the rest."""
         self._guarded(self._loop)
+        self._guarded(lambda: self._gpus.finish(self._supervisor.moment()))
 
     def finish(self) -> None:
         """Take the last messages and the last sample; the thread has ended."""
@@ -123,6 +126,7 @@ class Sampler(threading.Thread):
             now = self._now()
             if now >= due:
                 self.sample()
+                self._look_at_gpus(begin=due == 0)
                 due = (now // PERIOD_US + 1) * PERIOD_US
             if now >= flush_due:
                 self._record.flush(sync=flush_due == 0)
@@ -136,6 +140,10 @@ class Sampler(threading.Thread):
                 self.receive()
             if self._supervisor.stop in ready:
                 return
+
+    def _look_at_gpus(self, *, begin: bool) -> None:
+        now = monotonic_us()
+        self._guarded(lambda: self._gpus.begin(now) if begin else self._gpus.read(now))
 
     def receive(self) -> None:
         """Take what the program reported."""
