@@ -18,7 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import runs
+from ouvrage.model import gpus, runs
 from ouvrage.model.claims import Claim
 from ouvrage.model.records import Conflict, Withdrawal
 
@@ -31,6 +31,11 @@ KINDS: dict[tuple[str, int], type] = {
         runs.RunSpans,
         runs.RunEnded,
         runs.RunSamples,
+        gpus.RunDevice,
+        gpus.RunGpuWindow,
+        gpus.RunEnergyMeter,
+        gpus.RunEnergyWindow,
+        gpus.RunElectricity,
         Claim,
         Conflict,
         Withdrawal,

@@ -43,6 +43,27 @@ def command() -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _CODE, *places]
 
 
+def chosen(visible: str | None, index: int, uuid: str) -> bool:
+    """Whether ``CUDA_VISIBLE_DEVICES`` leaves this GPU to the command, as CUDA reads it.
+
+    A list ends at the first name that is none. Numbers are taken in the driver's order. Which card
+    a part of one (``MIG-…``) belongs to cannot be told from its name: none is left out then.
+    """
+    if visible is None:
+        return True
+    for name in (word.strip() for word in visible.split(",")):
+        if name.startswith("MIG-"):
+            return True
+        if name.isdecimal():
+            if int(name) == index:
+                return True
+        elif not name.startswith("GPU-"):
+            return False
+        elif uuid.startswith(name):
+            return True
+    return False
+
+
 class GpuFeed:
     """At most one child at a time; ``read`` takes what it has said and looks after it.
 
@@ -179,6 +200,7 @@ class GpuFeed:
         key = str(about.get("uuid") or about.get("pci") or index)
         if key not in self._keys:
             self._keys.append(key)
+            about["chosen"] = chosen(os.environ.get("CUDA_VISIBLE_DEVICES"), index, key)
             self._record.gpu(self._keys.index(key), max(0, now - self._origin), about)
         self._cards[index] = self._keys.index(key)
 

@@ -17,6 +17,15 @@ from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
+from ouvrage.model.gpus import (
+    METER_KINDS,
+    POWER_METHODS,
+    RunDevice,
+    RunElectricity,
+    RunEnergyMeter,
+    RunEnergyWindow,
+    RunGpuWindow,
+)
 from ouvrage.model.runs import (
     OUTCOMES,
     RunEnded,
@@ -31,8 +40,13 @@ MARKS = frozenset(("end", "head", "count"))
 VIAS = ("code", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
-RUN_KINDS = tuple(
-    kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)
+ENERGY_KINDS = tuple(
+    kind.KIND
+    for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
+)
+RUN_KINDS = (
+    *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
+    *ENERGY_KINDS,
 )
 
 
@@ -57,6 +71,11 @@ class RunView:
     keys: Mapping[str, tuple[str, ...]]
     grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
+    devices: tuple[RunDevice, ...] = ()
+    gpu_windows: tuple[RunGpuWindow, ...] = ()
+    meters: tuple[RunEnergyMeter, ...] = ()
+    energy_windows: tuple[RunEnergyWindow, ...] = ()
+    electricity: RunElectricity | None = None
 
     @property
     def code(self) -> str:
@@ -101,6 +120,12 @@ def fault_of(value: Any) -> str | None:
             return f"columns of {lengths} marks"
         if value.via not in VIAS or not MARKS.issuperset(value.mark):
             return "marks of an unknown sort"
+    if isinstance(value, RunElectricity):
+        return price_fault(Price(amount=value.amount, currency=value.currency, per="h"))
+    if isinstance(value, RunEnergyMeter) and value.kind not in METER_KINDS:
+        return f"an energy meter of the sort {value.kind!r}"
+    if isinstance(value, RunGpuWindow) and value.power_method not in (None, *POWER_METHODS):
+        return f"power of the sort {value.power_method!r}"
     if isinstance(value, RunEnded):
         if value.outcome not in OUTCOMES:
             return f"an outcome called {value.outcome!r}"
@@ -136,9 +161,9 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
             held[entry.fact.kind].append((value, entry.fact.key))
     if source is None or not held[RunStarted.KIND]:
         return None
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
-        held[kind].sort(key=lambda pair: pair[0].index)
+    _order(held)
     ended, samples = held[RunEnded.KIND], held[RunSamples.KIND]
+    electricity = held[RunElectricity.KIND]
     return RunView(
         run=run,
         source=source,
@@ -149,6 +174,25 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         ended=ended[0][0] if ended else None,
         samples=samples[0][0] if samples else None,
         keys={kind: tuple(key for _, key in pairs) for kind, pairs in held.items()},
-        grade=weakest(e.fact.grade for e in entries if e.fact.source == source),
+        grade=weakest(
+            entry.fact.grade
+            for entry in entries
+            if entry.fact.source == source and entry.fact.kind != RunElectricity.KIND
+        ),
         unread=tuple(unread),
+        devices=tuple(value for value, _ in held[RunDevice.KIND]),
+        gpu_windows=tuple(value for value, _ in held[RunGpuWindow.KIND]),
+        meters=tuple(value for value, _ in held[RunEnergyMeter.KIND]),
+        energy_windows=tuple(value for value, _ in held[RunEnergyWindow.KIND]),
+        electricity=electricity[0][0] if electricity else None,
     )
+
+
+def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
+    """Facts of each kind in the order of the run: by device where there are several, by index."""
+    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+        held[kind].sort(key=lambda pair: pair[0].index)
+    held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
+    held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))
+    held[RunEnergyMeter.KIND].sort(key=lambda pair: pair[0].meter)
+    held[RunEnergyWindow.KIND].sort(key=lambda pair: (pair[0].meter, pair[0].index))

@@ -18,6 +18,7 @@ from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE
+from ouvrage.pricing.energy import devices_json
 from ouvrage.pricing.summary import summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
 
@@ -48,10 +49,11 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         "phases": _group(sheet, "phases", "startup_s", "warmup_s", "steady_s", "rest_s"),
         "worth": _group(sheet, "worth", "seconds_per_unit", "cost_per_unit"),
         "energy_j": plain_value(sheet["energy_j"]),
+        "energy": _energy(view, sheet),
         "coverage": plain_value(sheet["coverage"]),
         "grade": _word(headline.grade),
         "grade_shares": shares_json(headline),
-        "devices": [],
+        "devices": devices_json(view, sheet),
         "host": _host(view),
         "why": _why(cause_of(view, reckoning)),
         "unknown": {
@@ -141,6 +143,25 @@ def _price(view: RunView, sheet: Sheet) -> dict[str, Any] | None:
         "currency": price.currency,
         "per": price.per,
         "grade": _word(sheet["price.amount"].grade),
+    }
+
+
+def _energy(view: RunView, sheet: Sheet) -> dict[str, Any]:
+    """Energy beyond the GPUs' own sum: how it is known, per unit, other meters, and its cost."""
+    price, total = view.electricity, sheet["energy_j"]
+    return {
+        "method": total.method if total.value is not None else None,
+        **_group(sheet, "energy", "coverage", "host_j", "host_coverage"),
+        **_group(sheet, "energy", "wall_j", "wall_coverage"),
+        "per_unit": _group(sheet, "energy_per_unit", "marginal_j", "all_in_j"),
+        "electricity": price
+        and {
+            "amount": price.amount,
+            "currency": price.currency,
+            "per": "kWh",
+            "grade": _word(sheet["electricity.amount"].grade),
+        },
+        "cost": _group(sheet, "cost_of_energy", "total", "per_unit"),
     }
 
 

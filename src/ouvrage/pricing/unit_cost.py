@@ -19,6 +19,7 @@ from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median, median_interval
 from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE, TimeUse
 from ouvrage.metering.units import facts_of_units
+from ouvrage.pricing.energy import energy_figures
 
 US = 1_000_000
 NO_PRICE = "no price was given; add --price, for example --price 0.30/h"
@@ -38,6 +39,7 @@ def sheet_of(view: RunView, as_of: int) -> Sheet:
         _price(view),
         *_costs(view, reckoning, seconds),
         *_worth(view, reckoning),
+        *energy_figures(view, reckoning),
     ]
     return Sheet(object=view.code, as_of=as_of, figures={f.path: f for f in figures})
 
@@ -83,8 +85,6 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         )
     else:
         yield unknown("coverage", "1", "share of the wall time sampled", "the run took no time")
-    why = "this host has no energy meter that the run could read"
-    yield unknown("energy_j", "J", "energy of the run's devices", why)
 
 
 def _seconds(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
