@@ -258,5 +258,8 @@ DEVICE_FIGURES = (
 )
 
 
-def _number(figure: Figure) -> float | None:
-    return float(round(figure.value, 6)) if isinstance(figure.value, Fraction) else None
+def _number(figure: Figure) -> float | int | None:
+    value = figure.value
+    if not isinstance(value, Fraction):
+        return None
+    return round(value) if figure.unit == "B" else float(round(value, 6))

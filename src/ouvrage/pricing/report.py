@@ -17,7 +17,7 @@ from ouvrage.metering.cause import NAMES, Cause, cause_of
 from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
-from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE
+from ouvrage.metering.timeuse import KEYS, SPAN_RULE
 from ouvrage.pricing.energy import devices_json
 from ouvrage.pricing.summary import summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
@@ -65,7 +65,7 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
             "units": reckoning.units.how,
             "warmup": WARMUP_RULE,
             "spans": SPAN_RULE,
-            "samples": SAMPLE_RULE,
+            "samples": reckoning.whole.sample_rule,
         },
         "hints": hints_of(view, reckoning),
         "notes": list(view.ended.notes) if view.ended else [],

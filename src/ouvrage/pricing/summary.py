@@ -108,6 +108,8 @@ def waited(reckoning: Reckoning, sheet: Sheet, cause: Cause, plain: bool) -> str
         share = Fraction(use.us["computing"], use.total_us)
         how = sheet["steady.computing"].grade
         return f"it computed {percent(share)} of the time{mark(how, plain)}"
+    if cause.key == "throttled" and cause.by_gpu:
+        return f"clocks of its GPU held down cost {percent(cause.share)} of the time{grade}"
     if cause.key == "throttled":
         return f"the CPU limit stopped it {percent(cause.share)} of the time{grade}"
     what = NAMES[cause.key].removeprefix("waiting ")

@@ -17,7 +17,7 @@ from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, covered_us, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median, median_interval
-from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE, TimeUse
+from ouvrage.metering.timeuse import KEYS, SPAN_RULE, TimeUse
 from ouvrage.metering.units import facts_of_units
 from ouvrage.pricing.energy import energy_figures
 
@@ -146,7 +146,7 @@ def _time_figures(view: RunView, root: str, use: TimeUse) -> Iterable[Figure]:
         held = [(grade, amount) for grade, amount in parts if amount]
         shares = weighted_shares([(Fraction(amount), whole(grade)) for grade, amount in held])
         grade = weakest(grade for grade, _ in held) if held else _empty_grade(view, use)
-        rule = SPAN_RULE if use.measured[key] * 2 > use.us[key] else SAMPLE_RULE
+        rule = SPAN_RULE if use.measured[key] * 2 > use.us[key] else use.sample_rule
         yield known(
             f"{root}.{key}",
             _s(use.us[key]),
