@@ -73,6 +73,31 @@ def parse_price(text: str, currency: str | None = None) -> Price:
     return Price(amount=_tidy(match["amount"]), currency=named or currency or "EUR", per=per)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyPrice:
+    """``amount`` of ``currency`` per kilowatt-hour; ``amount`` is decimal text."""
+
+    amount: str
+    currency: str
+
+    def text(self) -> str:
+        """``0.25 EUR/kWh``."""
+        return f"{self.amount} {self.currency}/kWh"
+
+
+def parse_energy_price(text: str, currency: str | None = None) -> EnergyPrice:
+    """Read ``0.25/kWh`` or ``0.25 EUR/kWh``, with the rules of ``parse_price``."""
+    amount, slash, unit = text.strip().rpartition("/")
+    if not slash or unit.strip() != "kWh":
+        raise OuvrageError(
+            "electricity/unit",
+            f"{text!r} is not a price per kilowatt-hour",
+            hint="write an amount per kWh: --electricity 0.25/kWh",
+        )
+    price = parse_price(f"{amount}/h", currency)
+    return EnergyPrice(amount=price.amount, currency=price.currency)
+
+
 def _tidy(amount: str) -> str:
     value = Decimal(amount)
     places = max(0, -int(value.as_tuple().exponent))

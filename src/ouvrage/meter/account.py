@@ -50,6 +50,9 @@ class Account:
         self._recogniser = Recogniser(options.unit, options.unit_regex)
         self._spool = self._open_spool()
         self._record = Record(self._spool)
+        if options.electricity:
+            price = options.electricity
+            self._record.electricity(price.amount, price.currency)
 
     def _open_spool(self) -> SpoolFile:
         """The spool in the home; where that cannot be, one in memory, for the summary alone."""
@@ -112,6 +115,7 @@ class Account:
             self._origin,
             supervisor,
             self._preload,
+            self._options.wall_meter,
         )
         sampler.start()
         ended = supervisor.wait(tree) - self._origin

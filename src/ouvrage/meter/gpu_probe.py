@@ -16,6 +16,7 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ouvrage.adapters.clock import monotonic_us
@@ -45,7 +46,7 @@ class Probe:
         except Unavailable as error:
             if error.kind != "library":
                 text = f"GPUs cannot be read: {error}"
-                self._say({"k": "fault", "code": "gpu/driver", "text": text})
+                self._say({"k": "fault", "code": "driver", "text": text})
                 return False
         if not self._count:
             self._say({"k": "nothing"})
@@ -72,7 +73,7 @@ class Probe:
         except Lost as error:
             if index not in self._lost:
                 text = f"GPU {index} does not answer: {error}"
-                self._say({"k": "fault", "code": f"gpu/lost-{index}", "text": text})
+                self._say({"k": "fault", "code": f"lost-{index}", "text": text})
             self._known.pop(index, None)
             self._lost[index] = self._tick + RETRY_TICKS
             return None
@@ -106,7 +107,7 @@ def _end_with_the_meter() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Read until told to end."""
     from ouvrage.adapters.nvml import Nvml
 

@@ -1,46 +1,31 @@
-"""The meter's side of the GPUs: a child that reads them, and a pipe that is never waited for.
+"""The meter's side of the GPUs: which of them are the command's, and their readings on record.
 
-Decides when a child is started, believed, asked to end and replaced. A child that says nothing for
-three periods is asked to end (SIGTERM), once, and never killed: SIGKILL in the middle of a driver
-call has been seen to freeze a card. While it lives on, stuck, no other is started. One that died is
-replaced after 1, 2, 4 … 60 seconds. Whatever goes wrong, the readings have a gap and nothing else.
+Decides the number that a card has in a run, and keeps it whatever happens to the process that reads
+it. Starting, silence and death of that process are ``feed``'s.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import select
-import signal
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ouvrage.adapters import nvml_place
+from ouvrage.adapters.gpu_port import NAMES
+from ouvrage.meter.feed import Feed, Reads, command
 
 if TYPE_CHECKING:
     from ouvrage.adapters.process_tree import ProcessTree
     from ouvrage.meter.record import Record
 
-SILENT_PERIODS = 3
-BEGINNING_US = 30_000_000
-"""The first line may take so long: without a persistence daemon the driver starts every card."""
-_BACK_OFF_US = (1_000_000, 60_000_000)
-_LAST_WORD_MS = 100
-_LONGEST_LINE = 262_144
-_MOST_READ = 1_048_576
-_CODE = (
-    "import sys; sys.path += sys.argv[1:]\n"
-    "from ouvrage.meter.gpu_probe import main\n"
-    "sys.exit(main())"
-)
+MOST_GPUS = 64
 
 
-def command() -> list[str]:
-    """What starts the child: this Python, isolated from the user's settings and directory."""
-    places = [os.path.abspath(place) for place in sys.path if place]
-    return [sys.executable, "-I", "-S", "-c", _CODE, *places]
+def gpu_feed(record: Record, tree: ProcessTree, origin: int, period_us: int) -> Feed | None:
+    """A feed of the GPUs; None where this machine has no library for them."""
+    if not nvml_place.is_here(os.environ):
+        return None
+    reads = Reads(code="gpu", what="the GPUs", words=command("ouvrage.meter.gpu_probe"))
+    return Feed(reads, Cards(record, origin).hear, record, tree, origin, period_us)
 
 
 def chosen(visible: str | None, index: int, uuid: str) -> bool:
@@ -64,172 +49,38 @@ def chosen(visible: str | None, index: int, uuid: str) -> bool:
     return False
 
 
-class GpuFeed:
-    """At most one child at a time; ``read`` takes what it has said and looks after it.
+class Cards:
+    """The GPUs seen so far."""
 
-    Moments are on the monotonic clock; ``origin`` is the run's start on it.
-    """
-
-    def __init__(
-        self,
-        record: Record,
-        tree: ProcessTree,
-        origin: int,
-        period_us: int,
-        words: Callable[[], list[str]] = command,
-    ) -> None:
+    def __init__(self, record: Record, origin: int) -> None:
         self._record = record
-        self._tree = tree
         self._origin = origin
-        self._silence_us = SILENT_PERIODS * period_us
-        self._words = words
-        self._pid = 0
-        self._lines = self._requests = -1
-        self._rest = b""
-        self._heard = self._asked_to_end = self._nothing_here = False
-        self._quiet_until = self._latest = 0
-        self._start_at: int | None = None
-        self._wait_us = _BACK_OFF_US[0]
         self._keys: list[str] = []
         self._cards: dict[int, int] = {}
 
-    def begin(self, now: int) -> None:
-        """Start reading where there is a library; where there is none, nothing happens."""
-        if sys.executable and nvml_place.is_here(os.environ):
-            self._start_at = now
-            self._look(now)
-
-    def read(self, now: int) -> None:
-        """Take what came, and look after the child."""
-        if self._start_at is not None or self._pid:
-            self._take(now)
-            self._look(now)
-
-    def finish(self, now: int) -> None:
-        """Ask for a last reading, wait a moment for it, and let the child go."""
-        if self._pid and self._heard and not self._asked_to_end:
-            with contextlib.suppress(OSError):
-                os.write(self._requests, b"!")
-            poller = select.poll()
-            poller.register(self._lines, select.POLLIN)
-            for _ in range(2):
-                if self._pid and self._latest < now and poller.poll(_LAST_WORD_MS):
-                    self._take(now)
-        self._start_at = None
-        if self._pid:
-            self._signal()
-            self._forget()
-
-    def _look(self, now: int) -> None:
-        """Start the child when it is time, ask it to end when it is silent."""
-        if not self._pid:
-            if self._start_at is not None and now >= self._start_at:
-                self._start(now)
-        elif now >= self._quiet_until and not self._asked_to_end:
-            self._asked_to_end = True
-            self._note(now, "gpu/silent", "the GPUs' driver did not answer for three seconds")
-            self._signal()
-
-    def _start(self, now: int) -> None:
-        theirs_in, self._requests = os.pipe()
-        self._lines, theirs_out = os.pipe()
-        actions = [
-            (os.POSIX_SPAWN_DUP2, theirs_in, 0),
-            (os.POSIX_SPAWN_DUP2, theirs_out, 1),
-            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-        ]
-        words = self._words()
-        choices: dict[str, Any] = {"file_actions": actions, "setsid": True, "setsigmask": ()}
-        self._start_at = None
-        try:
-            self._pid = self._tree.apart(
-                lambda: os.posix_spawn(words[0], words, os.environ, **choices)
-            )
-        except OSError as error:
-            self._note(now, "gpu/not-read", f"GPUs cannot be read: {error.strerror}")
-            self._forget()
-            return
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        os.set_blocking(self._lines, False)
-        os.set_blocking(self._requests, False)
-        self._rest, self._asked_to_end = b"", False
-        self._quiet_until = now + BEGINNING_US
-
-    def _take(self, now: int) -> None:
-        """Every whole line that is there; the child's end."""
-        got = 0
-        while self._pid and got < _MOST_READ:
-            try:
-                data = os.read(self._lines, 65_536)
-            except BlockingIOError:
-                return
-            if not data:
-                self._ended(now)
-                return
-            got += len(data)
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            if len(self._rest) > _LONGEST_LINE:
-                self._rest = b""
-            for line in lines:
-                self._hear(line, now)
-
-    def _hear(self, line: bytes, now: int) -> None:
-        """One line. What is no line of a probe's is no sign of life either."""
-        try:
-            said = json.loads(line)
-            kind = said["k"]
-            if kind == "read":
-                self._readings(said, now)
-                self._wait_us = _BACK_OFF_US[0]
-            elif kind == "gpu":
-                self._card(said["about"], now)
-            elif kind == "nothing":
-                self._nothing_here = not self._cards
-            else:
-                self._note(now, str(said["code"]), str(said["text"]))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return
-        self._heard = True
-        self._quiet_until = now + self._silence_us
+    def hear(self, said: dict[str, Any], now: int) -> None:
+        """One object that the child said."""
+        if said["k"] == "gpu":
+            self._card(said["about"], now)
+        else:
+            self._readings(said, now)
 
     def _card(self, about: dict[str, Any], now: int) -> None:
         """A GPU and its number in this run: the same card keeps its number."""
         index = int(about["index"])
         key = str(about.get("uuid") or about.get("pci") or index)
         if key not in self._keys:
+            if len(self._keys) >= MOST_GPUS:
+                raise ValueError("more GPUs than a machine has")
             self._keys.append(key)
             about["chosen"] = chosen(os.environ.get("CUDA_VISIBLE_DEVICES"), index, key)
             self._record.gpu(self._keys.index(key), max(0, now - self._origin), about)
         self._cards[index] = self._keys.index(key)
 
     def _readings(self, said: dict[str, Any], now: int) -> None:
-        self._latest = int(said["t"])
-        t = min(self._latest, now) - self._origin
+        t = min(int(said["t"]), now) - self._origin
         for index, values in enumerate(said["v"]):
-            if t >= 0 and values is not None and index in self._cards:
+            if t < 0 or values is None or index not in self._cards:
+                continue
+            if len(values) == len(NAMES):
                 self._record.gpu_sample(self._cards[index], t, values)
-
-    def _ended(self, now: int) -> None:
-        """The child is gone: later another one, unless there was nothing for it to read."""
-        if not self._nothing_here:
-            if self._cards:
-                self._note(now, "gpu/gap", "the process that reads the GPUs ended and was replaced")
-            self._start_at = now + self._wait_us
-            self._wait_us = min(2 * self._wait_us, _BACK_OFF_US[1])
-        self._forget()
-
-    def _forget(self) -> None:
-        os.close(self._lines)
-        os.close(self._requests)
-        self._lines = self._requests = -1
-        self._pid = 0
-        self._heard = False
-
-    def _signal(self) -> None:
-        with contextlib.suppress(OSError):
-            os.kill(self._pid, signal.SIGTERM)
-
-    def _note(self, now: int, code: str, text: str) -> None:
-        self._record.note(max(0, now - self._origin), code, text)

@@ -17,7 +17,8 @@ from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.kept_file import Room
 from ouvrage.adapters.process_tree import DETAIL, PROCESSES, ProcessTree, ThreadClock
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
-from ouvrage.meter.gpus import GpuFeed
+from ouvrage.meter.energy import HostEnergy, wall_feed
+from ouvrage.meter.gpus import gpu_feed
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.record import Record
 from ouvrage.meter.supervisor import Supervisor
@@ -33,7 +34,7 @@ class Instruments:
     """Everything that is read: the process tree, its reporting thread, the cgroup, the host."""
 
     def __init__(self) -> None:
-        room = Room(_descriptors_to_keep())
+        room = self.room = Room(_descriptors_to_keep())
         self.cgroup = Cgroup(room)
         self.host = HostCounters(room)
         self.tree = ProcessTree(os.getpid(), room)
@@ -81,6 +82,7 @@ class Sampler(threading.Thread):
         origin_us: int,
         supervisor: Supervisor,
         preload: Callable[[], None],
+        wall: str | None = None,
     ) -> None:
         super().__init__(name="sampler", daemon=True)
         self._record = record
@@ -89,12 +91,18 @@ class Sampler(threading.Thread):
         self._origin = origin_us
         self._supervisor = supervisor
         self._preload = preload
-        self._gpus = GpuFeed(record, instruments.tree, origin_us, PERIOD_US)
+        tree = instruments.tree
+        self._energy = HostEnergy(record, instruments.room)
+        gpus = gpu_feed(record, tree, origin_us, PERIOD_US)
+        self._feeds = [gpus] if gpus else []
+        if wall:
+            self._feeds.append(wall_feed(wall, record, tree, origin_us, PERIOD_US))
 
     def run(self) -> None:
-        """The loop. Its GPUs are its own affair: what breaks there leaves the rest."""
+        """The loop; at its end every feed is asked for a last word."""
         self._guarded(self._loop)
-        self._guarded(lambda: self._gpus.finish(self._supervisor.moment()))
+        for feed in self._feeds:
+            self._guarded(lambda feed=feed: feed.finish(self._supervisor.moment()))
 
     def finish(self) -> None:
         """Take the last messages and the last sample; the thread has ended."""
@@ -126,7 +134,7 @@ class Sampler(threading.Thread):
             now = self._now()
             if now >= due:
                 self.sample()
-                self._look_at_gpus(begin=due == 0)
+                self._look_at_feeds(begin=due == 0)
                 due = (now // PERIOD_US + 1) * PERIOD_US
             if now >= flush_due:
                 self._record.flush(sync=flush_due == 0)
@@ -141,9 +149,11 @@ class Sampler(threading.Thread):
             if self._supervisor.stop in ready:
                 return
 
-    def _look_at_gpus(self, *, begin: bool) -> None:
+    def _look_at_feeds(self, *, begin: bool) -> None:
+        """What breaks in a feed leaves the rest of the sampling alone."""
         now = monotonic_us()
-        self._guarded(lambda: self._gpus.begin(now) if begin else self._gpus.read(now))
+        for feed in self._feeds:
+            self._guarded(lambda feed=feed: feed.begin(now) if begin else feed.read(now))
 
     def receive(self) -> None:
         """Take what the program reported."""
@@ -155,6 +165,7 @@ class Sampler(threading.Thread):
         """Take one sample now."""
         t = self._moment()
         self._record.sample(t, self._instruments.read())
+        self._energy.sample(t)
         if self._instruments.tree.thinned:
             text = f"more than {PROCESSES} processes or {DETAIL} threads: they are read in turn"
             self._record.note(t, "meter/thinned", text)

@@ -16,6 +16,7 @@ from ouvrage.metering.cause import NAMES, Cause
 from ouvrage.metering.reckoning import Reckoning
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
+from ouvrage.pricing.energy_text import energy_rows
 from ouvrage.pricing.words import (
     bar,
     counted,
@@ -46,6 +47,7 @@ def summary_lines(
     lines += _identity(view, plain)
     lines += _figures(view, sheet, reckoning, plain)
     lines += _time(reckoning, cause, sheet, plain)
+    lines += [row(name, text) for name, text in energy_rows(view, sheet, reckoning, plain)]
     notes = view.ended.notes if view.ended else ()
     lines += [f"  note: {safe(note)}" for note in notes]
     lines += [f"  hint: {safe(hint)}" for hint in hints]
