@@ -14,7 +14,16 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from ouvrage.adapters.gpu_port import NAMES, PLACE, Identity, Lost, Reading, Unavailable, cleaned, sound
+from ouvrage.adapters.gpu_port import (
+    NAMES,
+    PLACE,
+    Identity,
+    Lost,
+    Reading,
+    Unavailable,
+    cleaned,
+    sound,
+)
 
 RARELY = 10
 _FIELD_IDS = {
@@ -214,7 +223,7 @@ class _Fields:
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
         self._handle = handle
-        self._ask = getattr(nvml.nvmlLib, "nvmlDeviceGetFieldValues", None)
+        self._ask: Any = getattr(nvml.nvmlLib, "nvmlDeviceGetFieldValues", None)
         self._names = list(_FIELD_IDS) if self._ask else []
         self._spoken: set[str] = set()
         self._make()
@@ -286,9 +295,7 @@ def _described(nvml: Any, index: int, handle: Any) -> Identity:
         "driver": asked("nvmlSystemGetDriverVersion"),
         "memory_bytes": sound(memory and memory.total),
         "power_limit_mw": sound(asked("nvmlDeviceGetEnforcedPowerLimit", handle)),
-        "power_limit_default_mw": sound(
-            asked("nvmlDeviceGetPowerManagementDefaultLimit", handle)
-        ),
+        "power_limit_default_mw": sound(asked("nvmlDeviceGetPowerManagementDefaultLimit", handle)),
         "clock_sm_max_mhz": sound(asked("nvmlDeviceGetMaxClockInfo", handle, 1)),
         "pcie_generation_max": sound(asked("nvmlDeviceGetMaxPcieLinkGeneration", handle)),
         "pcie_width_max": sound(asked("nvmlDeviceGetMaxPcieLinkWidth", handle)),

@@ -12,7 +12,14 @@ from collections.abc import Mapping
 
 LIBRARY = "libnvidia-ml.so.1"
 _CACHE = "/etc/ld.so.cache"
-_USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib")
+_USUAL = (
+    "/lib",
+    "/usr/lib",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+)
 
 
 def is_here(environment: Mapping[str, str], cache: str = _CACHE) -> bool:

@@ -37,9 +37,7 @@ class HostEnergy:
             self._record.meter_sample(self._numbers[counter.name], t, None, value)
 
 
-def wall_feed(
-    url: str, record: Record, tree: ProcessTree, origin: int, period_us: int
-) -> Feed:
+def wall_feed(url: str, record: Record, tree: ProcessTree, origin: int, period_us: int) -> Feed:
     """A feed of the meter behind a URL."""
     reads = Reads(
         code="wall", what="the meter at the wall", words=command("ouvrage.meter.wall_probe", url)

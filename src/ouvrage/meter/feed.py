@@ -105,6 +105,7 @@ class Feed:
 
     def finish(self, now: int) -> None:
         """Ask for a last reading, wait a moment for it, and let the child go."""
+        self._take(now)
         if self._pid and self._heard and not self._asked_to_end:
             with contextlib.suppress(OSError):
                 os.write(self._requests, b"!")

@@ -118,7 +118,11 @@ def _joined(arguments: list[str]) -> list[str]:
     """``--price -3/h`` as ``--price=-3/h``: a negative price is refused as one, by name."""
     joined: list[str] = []
     for argument in arguments:
-        if joined[-1:] in (["--price"], ["--electricity"]) and argument.startswith("-") and argument[1:2].isdigit():
+        if (
+            joined[-1:] in (["--price"], ["--electricity"])
+            and argument.startswith("-")
+            and argument[1:2].isdigit()
+        ):
             joined[-1] = f"{joined[-1]}={argument}"
         else:
             joined.append(argument)

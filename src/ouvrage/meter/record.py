@@ -90,7 +90,9 @@ class Record:
             self._lines.append({"k": "meter", "meter": number, "t": t, **about})
             return number
 
-    def meter_sample(self, number: int, t: int, power_mw: int | None, energy_uj: int | None) -> None:
+    def meter_sample(
+        self, number: int, t: int, power_mw: int | None, energy_uj: int | None
+    ) -> None:
         """One reading of a meter of energy."""
         with self._lock:
             self._meters[number].append((t, power_mw, energy_uj))
@@ -140,7 +142,9 @@ class Record:
             if readings:
                 times, power, energy = (list(column) for column in zip(*readings, strict=True))
                 columns = {"power_mw": power, "energy_uj": energy}
-                told = {name: held for name, held in columns.items() if any(v is not None for v in held)}
+                told = {
+                    name: held for name, held in columns.items() if any(v is not None for v in held)
+                }
                 lines.append({"k": "meters", "meter": number, "t": times, "c": told})
                 readings.clear()
         return lines

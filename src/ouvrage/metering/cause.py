@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade, weakest
-from ouvrage.metering.reckoning import Reckoning
-from ouvrage.metering.run_view import RunView
 from ouvrage.metering.gpu_use import device_uses
 from ouvrage.metering.gpus import FAULTS
+from ouvrage.metering.reckoning import Reckoning
+from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import SPAN_RULE, TimeUse
 
 WORTH_NAMING = Fraction(5, 100)

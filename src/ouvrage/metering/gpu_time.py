@@ -57,21 +57,31 @@ class GpuTime:
         busy = slowed = covered = 0
         for card in {w.gpu for w in self._windows}:
             parts = [w for w in self._windows if w.gpu == card]
-            worked = _within(parts, "busy_us", start, end)
+            worked = self._worked(parts, "busy_us", start, end)
             covered = max(covered, _within(parts, "busy_covered_us", start, end))
             if worked > busy:
-                busy, slowed = worked, _within(parts, "slowed_us", start, end)
+                busy, slowed = worked, self._worked(parts, "slowed_us", start, end)
         length = end - start
         covered, busy = min(covered, length), min(busy, covered, length)
         return GpuLoad(length=length, covered=covered, busy=busy, slowed=min(slowed, busy))
 
 
+    def _worked(self, windows: list[RunGpuWindow], name: str, start: int, end: int) -> int:
+        """Work of some windows in a period: it lies in the part of each that the GPU was used in."""
+        total = 0
+        for window in windows:
+            begin, finish = max(window.from_us, self.from_us), min(window.to_us, self.to_us)
+            overlap = min(finish, end) - max(begin, start)
+            if overlap > 0:
+                total += (getattr(window, name) or 0) * overlap // (finish - begin)
+        return total
+
+
 def _within(windows: list[RunGpuWindow], name: str, start: int, end: int) -> int:
-    """An amount of some windows, as far as it falls in a period; work lies where the GPU was used."""
+    """An amount of some windows, as far as it falls in a period."""
     total = 0
     for window in windows:
         overlap = min(window.to_us, end) - max(window.from_us, start)
-        amount = getattr(window, name) or 0
-        if overlap > 0 and amount:
-            total += amount * overlap // (window.to_us - window.from_us)
+        if overlap > 0:
+            total += (getattr(window, name) or 0) * overlap // (window.to_us - window.from_us)
     return total

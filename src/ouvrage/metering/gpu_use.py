@@ -88,9 +88,7 @@ def windows_of_gpu(view: RunView, gpu: int, start: int, end: int) -> list[RunGpu
 
 def _use(device: RunDevice, windows: Sequence[RunGpuWindow], start: int, end: int) -> DeviceUse:
     def total(name: str) -> Fraction:
-        return sum(
-            (share_of(getattr(w, name) or 0, w, start, end) for w in windows), Fraction(0)
-        )
+        return sum((share_of(getattr(w, name) or 0, w, start, end) for w in windows), Fraction(0))
 
     def ratio(amount: Fraction, covered: Fraction) -> Fraction | None:
         return amount / covered if covered else None

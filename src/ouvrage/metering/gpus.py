@@ -205,9 +205,7 @@ class _Cut:
         return _Sum(amount, covered)
 
 
-def _gpu_window(
-    device: RunDevice, cut: _Cut, index: int, start: int, end: int
-) -> RunGpuWindow:
+def _gpu_window(device: RunDevice, cut: _Cut, index: int, start: int, end: int) -> RunGpuWindow:
     steps, rows = cut.steps(start, end), cut.rows(start, end)
     busy = cut.summed("busy_percent", steps)
     return RunGpuWindow(

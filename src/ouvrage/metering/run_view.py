@@ -41,8 +41,7 @@ VIAS = ("code", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
 ENERGY_KINDS = tuple(
-    kind.KIND
-    for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
+    kind.KIND for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
 )
 RUN_KINDS = (
     *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
@@ -120,17 +119,21 @@ def fault_of(value: Any) -> str | None:
             return f"columns of {lengths} marks"
         if value.via not in VIAS or not MARKS.issuperset(value.mark):
             return "marks of an unknown sort"
+    if isinstance(value, RunEnded):
+        if value.outcome not in OUTCOMES:
+            return f"an outcome called {value.outcome!r}"
+        if value.wall_us < 0:
+            return f"a run of {value.wall_us} us"
+    return _energy_fault(value)
+
+
+def _energy_fault(value: Any) -> str | None:
     if isinstance(value, RunElectricity):
         return price_fault(Price(amount=value.amount, currency=value.currency, per="h"))
     if isinstance(value, RunEnergyMeter) and value.kind not in METER_KINDS:
         return f"an energy meter of the sort {value.kind!r}"
     if isinstance(value, RunGpuWindow) and value.power_method not in (None, *POWER_METHODS):
         return f"power of the sort {value.power_method!r}"
-    if isinstance(value, RunEnded):
-        if value.outcome not in OUTCOMES:
-            return f"an outcome called {value.outcome!r}"
-        if value.wall_us < 0:
-            return f"a run of {value.wall_us} us"
     return None
 
 

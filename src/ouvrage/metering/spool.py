@@ -462,15 +462,13 @@ def _energy_facts(spool: Spool, make: _Maker) -> list[Fact]:
     for track in spool.gpus:
         name = f"gpu/{track.device.gpu}"
         facts.append(make.fact(track.device, name, 0, wall))
-        for window in gpu_windows(track, wall_us=wall, period_us=period, window_us=WINDOW_US):
-            facts.append(
-                make.fact(window, f"{name}/{window.index}", window.from_us, window.to_us)
-            )
+        cut = gpu_windows(track, wall_us=wall, period_us=period, window_us=WINDOW_US)
+        facts += [make.fact(w, f"{name}/{w.index}", w.from_us, w.to_us) for w in cut]
     for meter in spool.meters:
         name = f"meter/{meter.meter.meter}"
         facts.append(make.fact(meter.meter, name, 0, wall))
-        for part in meter_windows(meter, wall_us=wall, period_us=period, window_us=WINDOW_US):
-            facts.append(make.fact(part, f"{name}/{part.index}", part.from_us, part.to_us))
+        parts = meter_windows(meter, wall_us=wall, period_us=period, window_us=WINDOW_US)
+        facts += [make.fact(w, f"{name}/{w.index}", w.from_us, w.to_us) for w in parts]
     if spool.electricity:
         facts.append(make.fact(spool.electricity, "electricity", 0, wall, Grade.ASSUMED))
     return facts

@@ -44,14 +44,19 @@ def energy_figures(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
     yield from _cost(view, reckoning, uses, found)
 
 
-def window_keys(view: RunView, gpu: int) -> tuple[str, ...]:
-    """The keys of the facts about one GPU's windows."""
-    keys = view.facts("run.gpu_window")
-    return tuple(k for k, w in zip(keys, view.gpu_windows, strict=True) if w.gpu == gpu)
+def fact_keys(view: RunView, gpu: int) -> tuple[str, ...]:
+    """The keys of the facts about one GPU: who it is, and its windows."""
+    held = (("run.device", view.devices), ("run.gpu_window", view.gpu_windows))
+    return tuple(
+        key
+        for kind, values in held
+        for key, value in zip(view.facts(kind), values, strict=True)
+        if value.gpu == gpu
+    )
 
 
 def _device_figures(view: RunView, use: DeviceUse) -> Iterable[Figure]:
-    facts = (*view.facts("run.device"), *window_keys(view, use.device.gpu))
+    facts = fact_keys(view, use.device.gpu)
     root = f"devices.{use.device.gpu}"
     why = "it cannot be told of a divided card (MIG)" if use.device.mig else "the card did not say"
     energy = use.energy
@@ -116,9 +121,7 @@ def _metered(view: RunView, name: str, energy: Energy | None) -> Iterable[Figure
     yield known(share, covered, "1", view.grade, "share of the run that it covers", facts=facts)
 
 
-def _per_unit(
-    view: RunView, reckoning: Reckoning, uses: Sequence[DeviceUse]
-) -> Iterable[Figure]:
+def _per_unit(view: RunView, reckoning: Reckoning, uses: Sequence[DeviceUse]) -> Iterable[Figure]:
     """Energy of a unit: of the steady phase's units, and of everything shared among all."""
     start, end = reckoning.phases.steady_period
     steady = [use.energy for use in device_uses(view, start, end)]
@@ -146,7 +149,9 @@ def _partly(view: RunView, covered: Fraction, method: str) -> tuple[Grade, str]:
     """The grade of a figure that takes the rest of the time to be like the part that was seen."""
     if covered >= Fraction(98, 100):
         return view.grade, method
-    words = f"{method}; the {float(100 - 100 * covered):.0f} % not seen are taken to be like the rest"
+    words = (
+        f"{method}; the {float(100 - 100 * covered):.0f} % not seen are taken to be like the rest"
+    )
     return weakest((Grade.ASSUMED, view.grade)), words
 
 
