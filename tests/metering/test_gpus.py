@@ -74,9 +74,7 @@ class TestEnergy:
         assert (use.energy.uj, use.energy.resets) == (300 * 19 * 10**6, 1)
 
     def test_where_the_counter_covers_less_power_speaks(self) -> None:
-        use = use_of(
-            *gpus(20, energy_mj=lambda t: t if t < 5 else None, power_average_mw=100_000)
-        )
+        use = use_of(*gpus(20, energy_mj=lambda t: t if t < 5 else None, power_average_mw=100_000))
         assert use.energy.uj == 100 * 20 * 10**6
 
     def test_a_gap_is_not_covered_and_not_filled(self) -> None:

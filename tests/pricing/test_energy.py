@@ -49,7 +49,9 @@ def meter(number: int, kind: str, power: int) -> list[Line]:
 
 
 def test_the_sum_over_gpus_with_method_and_coverage() -> None:
-    view, sheet, records = told(gpu(0), gpu(1), *watts(0, 300), *watts(1, 100), ends(10, 20, 30, 40))
+    view, sheet, records = told(
+        gpu(0), gpu(1), *watts(0, 300), *watts(1, 100), ends(10, 20, 30, 40)
+    )
     assert sheet.number("energy_j") == 400 * 40
     assert sheet.number("energy.coverage") == 1
     assert sheet.number("energy_per_unit.all_in_j") == 400 * 10

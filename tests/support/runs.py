@@ -67,9 +67,7 @@ def gpu(number: int = 0, **about: Any) -> Line:
     return {"k": "gpu", "gpu": number, "t": 0, "about": known | about}
 
 
-def gpus(
-    seconds: int, number: int = 0, **columns: int | Callable[[int], int | None]
-) -> list[Line]:
+def gpus(seconds: int, number: int = 0, **columns: int | Callable[[int], int | None]) -> list[Line]:
     """One reading a second from 0 to ``seconds``: each column a constant or made from the second."""
     times = range(seconds + 1)
     told = {

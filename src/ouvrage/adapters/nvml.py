@@ -10,7 +10,7 @@ return nonsense, so this runs in a process of its own (``meter.gpu_probe``), nev
 from __future__ import annotations
 
 import ctypes
-import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,8 @@ from ouvrage.adapters.gpu_port import (
 )
 
 RARELY = 10
+_RARE_IDS = {"memory_temperature_c": "NVML_FI_DEV_MEMORY_TEMP"}
 _FIELD_IDS = {
-    "memory_temperature_c": "NVML_FI_DEV_MEMORY_TEMP",
     "energy_mj": "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
     "power_average_mw": "NVML_FI_DEV_POWER_AVERAGE",
     "power_instant_mw": "NVML_FI_DEV_POWER_INSTANT",
@@ -49,9 +49,10 @@ class Nvml:
     def open(self) -> int:
         """Load the library and begin."""
         try:
-            self._nvml = importlib.import_module("pynvml")
+            import pynvml
         except ImportError as error:
             raise Unavailable("library", str(error)) from error
+        self._nvml = pynvml
         try:
             self._nvml.nvmlInit()
             self._count = int(self._nvml.nvmlDeviceGetCount())
@@ -92,7 +93,8 @@ class _Gpu:
         self._nvml = nvml
         self._index = index
         self._kept: Reading = [None] * len(NAMES)
-        self._fields = _Fields(nvml, handle)
+        self._fields = _Fields(nvml, handle, _FIELD_IDS)
+        self._rare_fields = _Fields(nvml, handle, _RARE_IDS)
         self._often = _questions(nvml, handle, _OFTEN)
         self._reasons = _reasons(nvml, handle)
         self._energy = _questions(nvml, handle, _ENERGY_ALONE)
@@ -112,6 +114,7 @@ class _Gpu:
             self._ask(self._power, values)
         if tick == 0 or (tick + self._index) % RARELY == 0:
             self._ask(self._rarely, values)
+            self._rare_fields.read(values)
             for place in _KEPT:
                 self._kept[place] = values[place]
         if tick % gpus == self._index and values[_TX_BYTES] is None:
@@ -220,11 +223,12 @@ def _reasons(nvml: Any, handle: Any) -> list[_Question]:
 class _Fields:
     """Several fields in one call, in an array made once; those not supported are left out."""
 
-    def __init__(self, nvml: Any, handle: Any) -> None:
+    def __init__(self, nvml: Any, handle: Any, ids: Mapping[str, str]) -> None:
         self._nvml = nvml
         self._handle = handle
+        self._ids = ids
         self._ask: Any = getattr(nvml.nvmlLib, "nvmlDeviceGetFieldValues", None)
-        self._names = list(_FIELD_IDS) if self._ask else []
+        self._names = list(ids) if self._ask else []
         self._spoken: set[str] = set()
         self._make()
 
@@ -234,7 +238,7 @@ class _Fields:
         self._views: list[tuple[str, int, Any, Any]] = []
         for index, name in enumerate(self._names):
             field = self._array[index]
-            field.fieldId = getattr(self._nvml, _FIELD_IDS[name])
+            field.fieldId = getattr(self._nvml, self._ids[name])
             self._views.append((name, PLACE[name], field, field.value))
 
     def read(self, values: Reading) -> None:

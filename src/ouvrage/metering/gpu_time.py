@@ -65,7 +65,6 @@ class GpuTime:
         covered, busy = min(covered, length), min(busy, covered, length)
         return GpuLoad(length=length, covered=covered, busy=busy, slowed=min(slowed, busy))
 
-
     def _worked(self, windows: list[RunGpuWindow], name: str, start: int, end: int) -> int:
         """Work of some windows in a period: it lies in the part of each that the GPU was used in."""
         total = 0
