@@ -66,10 +66,7 @@ def test_the_counter_and_the_power_readings_agree(real: Meter) -> None:
         pytest.skip("this card tells energy by one road only")
     first, last = rows[1], rows[-1]
     counted = last["energy_mj"] - first["energy_mj"]
-    drawn = sum(
-        (a[power] + b[power]) / 2 * (b["t"] - a["t"]) / 1e6
-        for a, b in pairwise(rows[1:])
-    )
+    drawn = sum((a[power] + b[power]) / 2 * (b["t"] - a["t"]) / 1e6 for a, b in pairwise(rows[1:]))
     assert counted == pytest.approx(drawn, rel=0.25)
 
 

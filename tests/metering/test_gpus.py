@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.base.errors import OuvrageError
@@ -264,6 +264,7 @@ def numbers() -> st.SearchStrategy[int | None]:
     return st.none() | st.integers(0, 10**9) | st.integers(0, 100)
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 30 * S), numbers(), numbers(), numbers()), max_size=40),
     st.integers(1, 30),

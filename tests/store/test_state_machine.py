@@ -30,6 +30,7 @@ from ouvrage.ledger.lines import fact_line
 from ouvrage.ledger.view import in_force
 from ouvrage.store.store import Store, open_store
 from tests.support.facts import OTHER, SOURCE, fact, withdrawal
+from tests.support.stores import Addresses
 
 
 def text_of(records: list[Recorded]) -> str:
@@ -49,6 +50,7 @@ class Books(RuleBasedStateMachine):
     """Hypothesis drives it; ``new_store`` is set by the test."""
 
     new_store: Callable[[], Store]
+    drop: Callable[[Store], None]
 
     @initialize()
     def begin(self) -> None:
@@ -61,7 +63,7 @@ class Books(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "store"):
             self.finish()
-            self.store.close()
+            self.drop(self.store)
 
     def put(self, facts: list[Fact]) -> list[Any]:
         return self.store.append(facts, now_us=self.clock, own_source=OTHER)
@@ -140,10 +142,11 @@ class Books(RuleBasedStateMachine):
 
     def finish(self) -> None:
         self.put(self.held_back)
-        with self.new_store() as orderly:
-            for each in self.stated:
-                orderly.append([each], now_us=1, own_source=OTHER)
-            expected, found = orderly.records(), self.store.records()
+        orderly = self.new_store()
+        for each in self.stated:
+            orderly.append([each], now_us=1, own_source=OTHER)
+        expected, found = orderly.records(), self.store.records()
+        self.drop(orderly)
         assert text_of(found) == text_of(expected)
         assert figure_of(found) == figure_of(expected)
         for moment, text, figure in self.past:
@@ -155,13 +158,21 @@ class Books(RuleBasedStateMachine):
 @pytest.mark.parametrize(
     "examples", [pytest.param(15), pytest.param(500, marks=pytest.mark.soak)], ids=["short", "long"]
 )
-def test_facts_in_any_order_give_the_same_books(
-    addresses: Callable[[], str], examples: int
-) -> None:
+def test_facts_in_any_order_give_the_same_books(addresses: Addresses, examples: int) -> None:
+    opened: dict[Store, str] = {}
+
     class Here(Books):
         @staticmethod
         def new_store() -> Store:
-            return open_store(addresses())
+            address = addresses()
+            store = open_store(address)
+            opened[store] = address
+            return store
+
+        @staticmethod
+        def drop(store: Store) -> None:
+            store.close()
+            addresses.drop(opened.pop(store))
 
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
     run_state_machine_as_test(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,20 @@ from ouvrage.store.store import Store, open_store
 from tests.support import postgres
 
 DATABASES = ("sqlite", "postgresql")
+_RUNNING = pytest.StashKey[postgres.Cluster]()
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[postgres.Cluster]:
+def cluster(request: pytest.FixtureRequest) -> postgres.Cluster:
+    """One server for the session, also where several ``conftest.py`` import this fixture."""
     if not postgres.available():
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with postgres.cluster() as running:
-        yield running
+    running = request.config.stash.get(_RUNNING, None)
+    if running is None:
+        stack = ExitStack()
+        request.config.add_cleanup(stack.close)
+        running = request.config.stash[_RUNNING] = stack.enter_context(postgres.cluster())
+    return running
 
 
 @pytest.fixture(scope="session")
@@ -36,33 +43,47 @@ def database(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-Addresses = Callable[[], str]
+class Addresses:
+    """Called, it gives the address of another fresh store; ``drop`` removes one before the end."""
+
+    def __init__(self, make: Callable[[], str], remove: Callable[[str], None]) -> None:
+        self._make = make
+        self._remove = remove
+        self._made: set[str] = set()
+
+    def __call__(self) -> str:
+        address = self._make()
+        self._made.add(address)
+        return address
+
+    def drop(self, address: str) -> None:
+        self._made.remove(address)
+        self._remove(address)
+
+    def drop_all(self) -> None:
+        for address in list(self._made):
+            self.drop(address)
 
 
 @pytest.fixture
 def addresses(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Addresses]:
-    """A function that gives the address of another fresh store of this test's database."""
-    yield from _addresses(database, request, tmp_path)
+    made = _addresses(database, request, tmp_path)
+    yield made
+    made.drop_all()
 
 
-def _addresses(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[Addresses]:
+def _addresses(database: str, request: pytest.FixtureRequest, directory: Path) -> Addresses:
     if database == "sqlite":
-        numbers = iter(range(1_000_000))
-        yield lambda: str(tmp_path / f"store-{next(numbers)}.db")
-        return
+        numbers = count(1)
+        return Addresses(lambda: str(directory / f"store-{next(numbers)}.db"), _remove_file)
     cluster: postgres.Cluster = request.getfixturevalue("cluster")
     template: str = request.getfixturevalue("migrated")
-    made: list[str] = []
+    return Addresses(lambda: cluster.like(template), cluster.drop)
 
-    def fresh() -> str:
-        made.append(cluster.like(template))
-        return made[-1]
 
-    yield fresh
-    for address in made:
-        cluster.drop(address)
+def _remove_file(address: str) -> None:
+    for end in ("", "-wal", "-shm"):
+        Path(address + end).unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -86,9 +107,7 @@ def store(stores: Callable[[], Store]) -> Store:
 def other_store(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A fresh store on the database that ``store`` is *not* on."""
     other = next(name for name in DATABASES if name != database)
-    made = _addresses(other, request, tmp_path / "other")
-    (tmp_path / "other").mkdir()
-    fresh = next(made)
-    with open_store(fresh()) as opened:
+    made = _addresses(other, request, tmp_path)
+    with open_store(made()) as opened:
         yield opened
-    next(made, None)
+    made.drop_all()

@@ -11,12 +11,14 @@ import os
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.numbers import decimal_text
 from ouvrage.base.text import safe
 
 
@@ -33,6 +35,28 @@ def json_text(value: Any) -> str:
 def say_json(value: Any) -> None:
     """Print one JSON value."""
     click.echo(json_text(value))
+
+
+def exact_json_text(value: Any, depth: int = 0) -> str:
+    """``json_text`` in which a ``Fraction`` is a number with all digits of its exact value.
+
+    28 significant digits where the decimal form does not end: a float would keep only 15.
+    """
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    if isinstance(value, dict):
+        ends, items = (
+            "{}",
+            [f"{json.dumps(k)}: {exact_json_text(v, depth + 1)}" for k, v in value.items()],
+        )
+    elif isinstance(value, (list, tuple)):
+        ends, items = "[]", [exact_json_text(v, depth + 1) for v in value]
+    else:
+        return json_text(value)
+    if not items:
+        return ends
+    inner = "\n" + "  " * (depth + 1)
+    return f"{ends[0]}{inner}{f',{inner}'.join(items)}\n{'  ' * depth}{ends[1]}"
 
 
 def say_error(error: OuvrageError, *, as_json: bool) -> int:

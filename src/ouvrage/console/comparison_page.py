@@ -16,6 +16,7 @@ from ouvrage.console.pictures import Interval, Pier, Strip, bridge, intervals, s
 from ouvrage.console.shown import name_in, shown, shown_to_precision, strip_parts
 from ouvrage.metering.cause import NAMES
 from ouvrage.pricing.comparison import Compared, Comparison
+from ouvrage.pricing.summary import crowd_words
 from ouvrage.pricing.words import counted, mark, percent
 
 
@@ -30,6 +31,7 @@ def comparison_page(comparison: Comparison) -> Page:
         columns=(*(run.name for run in runs), "difference" if len(runs) == 2 else ""),
         rows=tuple(_rows(comparison)),
         drawings=tuple(_drawings(comparison)),
+        notes=tuple(f"{run.name}: {words}" for run in runs if (words := crowd_words(run.view))),
         claim=_claim(lines),
         about=tuple(
             (run.name, f"{run.code}: {' '.join(run.view.started.command)}") for run in runs

@@ -21,6 +21,7 @@ from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.windows import Columns
+from ouvrage.pricing.accepted import SORTS
 from ouvrage.pricing.report import hints_of, report_text
 from ouvrage.pricing.words import counted, duration, percent, plural, rounded
 
@@ -64,6 +65,14 @@ def _tiles(sheet: Sheet, reckoning: Reckoning) -> tuple[Tile, ...]:
             note=f"in {duration(round((sheet.number('wall_s') or 0) * 1_000_000))}",
         ),
     ]
+    if sheet.number("units_accepted") is not None:
+        tiles.append(
+            Tile(
+                label=f"Cost per accepted {name}",
+                shown=shown(sheet, "cost_per_accepted_unit", currency),
+                note=_accepted_words(sheet),
+            )
+        )
     key = reckoning.steady.largest_wait()
     if key is not None and sheet.number("worth.seconds_per_unit") is not None:
         tiles.append(
@@ -74,6 +83,15 @@ def _tiles(sheet: Sheet, reckoning: Reckoning) -> tuple[Tile, ...]:
             )
         )
     return tuple(tiles)
+
+
+def _accepted_words(sheet: Sheet) -> str:
+    accepted, rejected = sheet.number("units_accepted"), sheet.number("units_rejected")
+    words = f"{accepted} accepted, {rejected} not"
+    lost = [
+        f"{rounded(cost)} {sort}" for sort in SORTS[1:] if (cost := sheet.number(f"cost.{sort}"))
+    ]
+    return f"{words}; {', '.join(lost)}" if lost else words
 
 
 def _drawings(

@@ -18,7 +18,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import gpus, runs
+from ouvrage.model import accepted, gpus, rentals, runs
+from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim
 from ouvrage.model.records import Conflict, Withdrawal
 
@@ -36,9 +37,17 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        accepted.RunAccepted,
+        accepted.RunCampaign,
+        rentals.RentalStarted,
+        rentals.RentalEnded,
+        rentals.RentalRun,
+        rentals.RentalCampaign,
+        rentals.RentalAlarm,
         Claim,
         Conflict,
         Withdrawal,
+        Bill,
     )
 }
 

@@ -49,6 +49,8 @@ class Account:
         self._instruments = Instruments()
         self._recogniser = Recogniser(options.unit, options.unit_regex)
         self._spool = self._open_spool()
+        if options.campaign:
+            self._spool.write({"k": "campaign", "name": options.campaign})
         self._record = Record(self._spool)
         if options.electricity:
             price = options.electricity

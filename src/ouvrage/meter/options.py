@@ -58,6 +58,9 @@ def parser() -> argparse.ArgumentParser:
         help="read this smart plug as well (JSON of Shelly and Tasmota plugs)",
     )
     made.add_argument("--label", help="a name for this run, to find it by")
+    made.add_argument(
+        "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
+    )
     made.add_argument("--unit", metavar="NAME", help="what one finished unit is called")
     made.add_argument(
         "--unit-regex",
@@ -85,6 +88,7 @@ class Options:
         self.electricity = electricity
         self.wall_meter: str | None = given.wall_meter
         self.label: str | None = given.label
+        self.campaign: str | None = given.campaign
         self.unit: str | None = given.unit
         self.unit_regex: str | None = given.unit_regex
         self.report: str | None = given.report
@@ -158,6 +162,10 @@ def _check_texts(given: argparse.Namespace) -> None:
             raise OuvrageError(
                 f"run/{name}", f"--{name} {text!r} is not a name", hint="some printable characters"
             )
+    if given.campaign is not None:
+        from ouvrage.base.names import check_campaign
+
+        check_campaign(given.campaign)
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
     wall = given.wall_meter

@@ -49,3 +49,16 @@ def reckon(view: RunView) -> Reckoning:
 def covered_us(view: RunView) -> int:
     """How much of the run its samples cover."""
     return sum(window.covered_us for window in view.windows)
+
+
+def neighbours_cpu(view: RunView) -> Fraction | None:
+    """Share of the machine's CPU time that went to others while the run lasted; None: not told."""
+    others = capacity = 0
+    for window in view.windows:
+        busy, idle = window.host_busy_us, window.host_idle_us
+        user, system = window.cpu_user_us, window.cpu_system_us
+        if busy is None or idle is None or user is None or system is None:
+            continue
+        others += busy - user - system
+        capacity += busy + idle + (window.host_iowait_us or 0)
+    return Fraction(min(max(0, others), capacity), capacity) if capacity > 0 else None

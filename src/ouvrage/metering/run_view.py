@@ -17,6 +17,7 @@ from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
+from ouvrage.metering.judgement import SAID_KINDS, Acceptance, acceptance_of, campaigns_of
 from ouvrage.model.gpus import (
     METER_KINDS,
     POWER_METHODS,
@@ -56,7 +57,8 @@ class RunView:
 
     Compared by identity, so that what is reckoned from a view can be kept beside it.
 
-    ``ended`` and ``samples`` are None when the ledger has no such fact (yet).
+    ``ended`` and ``samples`` are None when the ledger has no such fact (yet), ``acceptance`` when
+    nobody has judged the work. ``campaigns`` are those that the run is an attempt in.
     """
 
     run: str
@@ -75,6 +77,8 @@ class RunView:
     meters: tuple[RunEnergyMeter, ...] = ()
     energy_windows: tuple[RunEnergyWindow, ...] = ()
     electricity: RunElectricity | None = None
+    acceptance: Acceptance | None = None
+    campaigns: tuple[str, ...] = ()
 
     @property
     def code(self) -> str:
@@ -140,15 +144,19 @@ def _energy_fault(value: Any) -> str | None:
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
     """The runs that these records tell of, by run id, in order of their start."""
     by_run: dict[str, list[Recorded]] = {}
+    said: dict[str, list[Recorded]] = {}
     for entry in in_force(records):
         if entry.fact.kind in RUN_KINDS:
             by_run.setdefault(entry.fact.subject, []).append(entry)
-    views = [view for run, entries in by_run.items() if (view := _view(run, entries)) is not None]
+        elif entry.fact.kind in SAID_KINDS:
+            said.setdefault(entry.fact.subject, []).append(entry)
+    found = (_view(run, entries, said.get(run, [])) for run, entries in by_run.items())
+    views = [view for view in found if view is not None]
     views.sort(key=lambda view: (view.started.started_us, view.run))
     return {view.run: view for view in views}
 
 
-def _view(run: str, entries: list[Recorded]) -> RunView | None:
+def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | None:
     source = next((e.fact.source for e in entries if e.fact.kind == RunStarted.KIND), None)
     held: dict[str, list[tuple[Any, str]]] = {kind: [] for kind in RUN_KINDS}
     unread: list[str] = []
@@ -188,6 +196,8 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         meters=tuple(value for value, _ in held[RunEnergyMeter.KIND]),
         energy_windows=tuple(value for value, _ in held[RunEnergyWindow.KIND]),
         electricity=electricity[0][0] if electricity else None,
+        acceptance=acceptance_of(said),
+        campaigns=campaigns_of(said),
     )
 
 

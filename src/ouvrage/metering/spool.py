@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.names import is_campaign
 from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
@@ -22,6 +23,7 @@ from ouvrage.ledger.kinds import fact_of
 from ouvrage.metering.gpus import GpuTrack, MeterTrack, gpu_windows, meter_windows
 from ouvrage.metering.run_view import fault_of, price_fault
 from ouvrage.metering.windows import Columns, windows_of
+from ouvrage.model.accepted import RunCampaign
 from ouvrage.model.gpus import METER_KINDS, RunDevice, RunElectricity, RunEnergyMeter
 from ouvrage.model.runs import (
     Host,
@@ -71,6 +73,7 @@ class Spool:
     gpus: tuple[GpuTrack, ...] = ()
     meters: tuple[MeterTrack, ...] = ()
     electricity: RunElectricity | None = None
+    campaigns: tuple[str, ...] = ()
 
     @property
     def run(self) -> str:
@@ -184,6 +187,7 @@ class _Reader:
         self.marks: list[RunMarks] = []
         self.spans: list[RunSpans] = []
         self.notes: list[str] = []
+        self.campaigns: list[str] = []
         self.end: SpoolEnd | None = None
         self.last_us = 0
         self.foreign = 0
@@ -203,6 +207,7 @@ class _Reader:
             "meter": self._meter,
             "meters": lambda line: self._of(self.meters, line["meter"]).take(line),
             "electricity": self._electricity,
+            "campaign": self._campaign,
             "end": self._end,
         }
         if kind in takers:
@@ -240,6 +245,7 @@ class _Reader:
                 for meter, rows in self.meters.values()
             ),
             electricity=self.electricity,
+            campaigns=tuple(dict.fromkeys(self.campaigns)),
         )
 
     @property
@@ -332,6 +338,13 @@ class _Reader:
     def _note(self, line: Json) -> None:
         self.notes.append(f"{_text(line['code'])}: {_text(line['text'])}")
         self._see([_whole(line["t"])])
+
+    def _campaign(self, line: Json) -> None:
+        name = _text(line["name"])
+        if is_campaign(name):
+            self.campaigns.append(name)
+        else:
+            self.foreign += 1
 
     def _end(self, line: Json) -> None:
         if self.end is not None:
@@ -435,7 +448,7 @@ def _text(value: Any) -> str:
 
 
 def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
-    """The facts of a run: start, windows, marks, spans, sealed samples and end, in that order."""
+    """The facts of a run: start, campaigns, windows, marks, spans, sealed samples, end, in order."""
     make = _Maker(spool)
     windows = windows_of(
         spool.run, spool.columns, wall_us=spool.wall_us, period_us=spool.started.period_us,
@@ -443,6 +456,9 @@ def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     )  # fmt: skip
     wall = spool.wall_us
     facts = [make.fact(spool.started, "start", 0, 0)]
+    for campaign in spool.campaigns:
+        joined = RunCampaign(run=spool.run, campaign=campaign)
+        facts.append(make.fact(joined, f"campaign/{campaign}", 0, wall))
     facts += [make.fact(w, f"window/{w.index}", w.from_us, w.to_us) for w in windows]
     for marks in spool.marks:
         known = [t for t in marks.at_us if t is not None] or [0, wall]

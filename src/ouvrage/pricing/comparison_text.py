@@ -16,7 +16,7 @@ from ouvrage.base.text import safe
 from ouvrage.metering.cause import NAMES
 from ouvrage.metering.timeuse import WAITS
 from ouvrage.pricing.pairs import Compared, Pair, SideBySide
-from ouvrage.pricing.summary import money, time_bar
+from ouvrage.pricing.summary import crowd_words, money, time_bar
 from ouvrage.pricing.words import counted, give_or_take, mark, percent, rounded
 
 _NAME = 22
@@ -103,7 +103,7 @@ def _side_by_side(comparison: SideBySide, plain: bool) -> list[str]:
         rows.append(("outcome", ended, ""))
     lines = [*_laid_out(rows), ""]
     lines += _laid_out(_time_rows(runs, plain), least=_widest(rows))
-    return lines + _why_lines(runs, plain)
+    return [*lines, *_why_lines(runs, plain), *crowd_lines(runs)]
 
 
 def _widest(rows: Sequence[tuple[str, list[str], str]]) -> int:
@@ -252,6 +252,16 @@ def _against(pair: Pair, plain: bool) -> str:
     if pair.cheaper is None:
         return f"not distinguishable: {pair.why}"
     return _cost_note(pair, plain)
+
+
+def crowd_lines(runs: Sequence[Compared]) -> list[str]:
+    """Which runs had to share their machine, since that changes what a comparison is worth."""
+    lines: list[str] = []
+    for run in runs:
+        words = crowd_words(run.view)
+        if words:
+            lines.append(f"  {'but' if not lines else '':<{_NAME}}{run.name}: {words}")
+    return lines
 
 
 def _claim(comparison: SideBySide, plain: bool) -> list[str]:

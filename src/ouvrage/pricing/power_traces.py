@@ -190,16 +190,16 @@ def epochs_spent(trials: Iterable[Trial]) -> dict[Recipe, dict[Fraction, Epochs]
         runs.setdefault(key, {})[trial.target] = trial.epochs
     spent: dict[Recipe, dict[Fraction, Epochs]] = {}
     for (recipe, _, _), targets in runs.items():
-        last = max((epochs for epochs in targets.values() if epochs is not None), default=Fraction(0))
+        last = max(
+            (epochs for epochs in targets.values() if epochs is not None), default=Fraction(0)
+        )
         by_target = spent.setdefault(recipe, {})
         for target, epochs in targets.items():
             by_target[target] = _add(by_target.get(target), epochs, last)
     return spent
 
 
-def train_rows(
-    trials: Iterable[Trial], configurations: Iterable[Configuration]
-) -> dict[str, int]:
+def train_rows(trials: Iterable[Trial], configurations: Iterable[Configuration]) -> dict[str, int]:
     """How many rows there are, how many never reached their target, and the same for joined ones."""
     recipes = {configuration.recipe for configuration in configurations}
     rows = [(trial.recipe in recipes, trial.epochs is None) for trial in trials]
@@ -318,5 +318,8 @@ def _whole(row: Mapping[str, str], column: str, name: str, line: int) -> int:
 
 def _bad_row(name: str, line: int, what: str) -> OuvrageError:
     return OuvrageError(
-        "trace/row", what, where=(f"{name}:{line}",), hint="mend or remove the line; nothing was read"
+        "trace/row",
+        what,
+        where=(f"{name}:{line}",),
+        hint="mend or remove the line; nothing was read",
     )

@@ -18,8 +18,9 @@ from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, SPAN_RULE
+from ouvrage.pricing.accepted import SORTS
 from ouvrage.pricing.energy import devices_json
-from ouvrage.pricing.summary import summary_lines
+from ouvrage.pricing.summary import crowd_words, summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
 
 HEADLINE = ("cost_per_unit.marginal", "seconds_per_unit.median")
@@ -35,14 +36,18 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         **_about(view, sheet),
         "unit": reckoning.units.name,
         "units": reckoning.units.finished,
-        "units_accepted": None,
+        "units_accepted": _count(sheet, "units_accepted"),
+        "units_rejected": _count(sheet, "units_rejected"),
+        "acceptance": _acceptance(view),
         "units_timed": sum(lap.count for lap in reckoning.units.laps),
         "seconds_per_unit": _group(
             sheet, "seconds_per_unit", "median", "low", "high", "confidence"
         ),
         "price": _price(view, sheet),
         "cost_per_unit": _group(sheet, "cost_per_unit", "marginal", "all_in", "low", "high"),
-        "cost": _group(sheet, "cost", "total"),
+        "cost": _group(sheet, "cost", "total", *SORTS),
+        "cost_per_accepted_unit": plain_value(sheet["cost_per_accepted_unit"]),
+        "campaigns": list(view.campaigns),
         "time": _group(sheet, "time", *KEYS),
         "time_grades": {key: _word(sheet[f"time.{key}"].grade) for key in KEYS},
         "steady": _group(sheet, STEADY, *KEYS),
@@ -51,6 +56,7 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         "energy_j": plain_value(sheet["energy_j"]),
         "energy": _energy(view, sheet),
         "coverage": plain_value(sheet["coverage"]),
+        "neighbours_cpu": plain_value(sheet["neighbours_cpu"]),
         "grade": _word(headline.grade),
         "grade_shares": shares_json(headline),
         "devices": devices_json(view, sheet),
@@ -101,6 +107,9 @@ def hints_of(view: RunView, reckoning: Reckoning) -> list[str]:
     hints = list(reckoning.units.hints)
     if view.started.price is None:
         hints.append(NO_PRICE)
+    crowded = crowd_words(view)
+    if crowded:
+        hints.append(f"{crowded}; alone, it might have been faster")
     if view.unread:
         hints.append(f"{len(view.unread)} facts of this run could not be read")
     return hints
@@ -132,6 +141,24 @@ def _about(view: RunView, sheet: Sheet) -> dict[str, Any]:
 
 def _group(sheet: Sheet, root: str, *names: str) -> dict[str, Any]:
     return {name: plain_value(sheet[f"{root}.{name}"]) for name in names}
+
+
+def _count(sheet: Sheet, path: str) -> int | None:
+    value = sheet.number(path)
+    return None if value is None else int(value)
+
+
+def _acceptance(view: RunView) -> dict[str, Any] | None:
+    said = view.acceptance
+    if said is None:
+        return None
+    return {
+        "units": said.units,
+        "unit": said.unit,
+        "why": said.why,
+        "stated": utc_text(said.stated_us),
+        "grade": _word(said.grade),
+    }
 
 
 def _price(view: RunView, sheet: Sheet) -> dict[str, Any] | None:

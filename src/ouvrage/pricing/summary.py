@@ -13,9 +13,10 @@ from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.evidence.figures import Sheet
 from ouvrage.metering.cause import NAMES, Cause
-from ouvrage.metering.reckoning import Reckoning
+from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
+from ouvrage.pricing.accepted import SORTS
 from ouvrage.pricing.energy_text import energy_rows
 from ouvrage.pricing.words import (
     bar,
@@ -29,6 +30,7 @@ from ouvrage.pricing.words import (
 )
 
 COLUMN = 22
+CROWDED = Fraction(1, 10)
 _DRAWN = {"computing": ("█", "#"), "unknown": ("░", "?")}
 _DRAWN_WAIT = ("▒", "-")
 _LEAST_SHOWN = Fraction(1, 200)
@@ -128,6 +130,14 @@ def with_range(sheet: Sheet, path: str, plain: bool, unit: str) -> tuple[str, st
     return f"{shown}{unit}{mark(sheet[path].grade, plain)}", f" ({span})" if span else ""
 
 
+def crowd_words(view: RunView) -> str | None:
+    """That others kept the machine busy meanwhile; None where they took too little to matter."""
+    share = neighbours_cpu(view)
+    if share is None or share < CROWDED:
+        return None
+    return f"other programs used {percent(share)} of this machine's CPU meanwhile"
+
+
 def seconds(sheet: Sheet, plain: bool) -> str:
     """The time per unit without its range."""
     held = with_range(sheet, "seconds_per_unit.median", plain, " s")
@@ -178,6 +188,26 @@ def _figures(view: RunView, sheet: Sheet, reckoning: Reckoning, plain: bool) -> 
         lines.append(row(f"all-in, {counted(units.finished, units.name)}", what))
     elif total and not units.finished:
         lines.append(row("all-in", f"{total}, and no {name} finished to share it"))
+    return lines + _accepted(view, sheet, plain)
+
+
+def _accepted(view: RunView, sheet: Sheet, plain: bool) -> list[str]:
+    """What somebody said of the work, what an accepted unit cost, and what the others did."""
+    said, accepted = view.acceptance, sheet.number("units_accepted")
+    if said is None or accepted is None:
+        return []
+    many = sheet.number("units_rejected") or 0
+    each = money(sheet, "cost_per_accepted_unit", plain)
+    words = f"{accepted} of {counted(accepted + many, said.unit)}{mark(said.grade, plain)}"
+    words += f", {each} each" if each else ""
+    lines = [row("accepted", f"{words}: {shortened(said.why, 60)}")]
+    lost = [
+        f"{money(sheet, f'cost.{sort}', plain)} {sort}"
+        for sort in SORTS[1:]
+        if sheet.number(f"cost.{sort}")
+    ]
+    if lost:
+        lines.append(row("not accepted", ", ".join(lost)))
     return lines
 
 

@@ -14,11 +14,12 @@ from fractions import Fraction
 from ouvrage.base.grades import Grade, weakest, weighted_shares, whole
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.metering.phases import WARMUP_RULE
-from ouvrage.metering.reckoning import Reckoning, covered_us, reckon
+from ouvrage.metering.reckoning import Reckoning, covered_us, neighbours_cpu, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median, median_interval
 from ouvrage.metering.timeuse import KEYS, SPAN_RULE, TimeUse
 from ouvrage.metering.units import facts_of_units
+from ouvrage.pricing.accepted import accepted_figures
 from ouvrage.pricing.energy import energy_figures
 
 US = 1_000_000
@@ -39,6 +40,7 @@ def sheet_of(view: RunView, as_of: int) -> Sheet:
         _price(view),
         *_costs(view, reckoning, seconds),
         *_worth(view, reckoning),
+        *accepted_figures(view, reckoning),
         *energy_figures(view, reckoning),
     ]
     return Sheet(object=view.code, as_of=as_of, figures={f.path: f for f in figures})
@@ -85,6 +87,16 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
         )
     else:
         yield unknown("coverage", "1", "share of the wall time sampled", "the run took no time")
+    yield _neighbours(view)
+
+
+def _neighbours(view: RunView) -> Figure:
+    share = neighbours_cpu(view)
+    method = "CPU time of the machine less the run's own, as a share of all its CPU time meanwhile"
+    if share is None:
+        return unknown("neighbours_cpu", "1", method, "the machine did not tell its CPU time")
+    facts = view.facts("run.window")
+    return known("neighbours_cpu", share, "1", view.grade, method, facts=facts)
 
 
 def _seconds(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
