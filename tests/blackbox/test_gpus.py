@@ -56,8 +56,10 @@ def test_from_an_empty_home_to_cost_and_energy_of_an_epoch(machine: Home, tmp_pa
     assert float(energy["cost"]["total"]) == pytest.approx(report["energy_j"] / 3.6e6 * 0.25)
     wall = report["wall_s"]
     assert float(report["cost"]["total"]) == pytest.approx(2 * wall / 3600, rel=1e-4)
-    assert report["why"]["bottleneck"] == "waiting_data"
+    # on a machine that others keep busy it waited for a core even more than its GPU for it
+    assert report["why"]["bottleneck"] in ("waiting_data", "waiting_cpu")
     assert report["why"]["grade"] == "assumed"
+    assert report["time"]["waiting_data"] > 0
 
     page = tmp_path / "report.html"
     assert machine("report", "gpu", "--html", str(page)).code == 0
@@ -67,6 +69,14 @@ def test_from_an_empty_home_to_cost_and_energy_of_an_epoch(machine: Home, tmp_pa
     assert "integrated from its average-power readings" in explained.out
     assert "run.gpu_window" in explained.out
     assert machine("verify").code == 0
+
+    carried = tmp_path / "run.ouvrage"
+    assert machine("run", "export", "gpu", str(carried)).code == 0
+    elsewhere = Home(
+        tmp_path / "elsewhere", {**machine.environment, "OUVRAGE_HOME": str(tmp_path / "elsewhere")}
+    )
+    assert elsewhere("run", "import", str(carried)).code == 0
+    assert elsewhere("report", "gpu", "--json").json["devices"] == report["devices"]
 
 
 def test_what_is_no_price_of_energy_or_no_plug_is_refused(ouvrage: Home) -> None:

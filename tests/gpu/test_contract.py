@@ -209,3 +209,19 @@ def test_what_can_be_believed() -> None:
     assert believable("energy_mj", 1 << 50) == 1 << 50
     assert believable("energy_mj", -1) is None
     assert believable("power_limit_mw", None) is None
+
+
+SNAPSHOT = """
+import json, nvitop
+print(json.dumps([[d.name(), str(d.gpu_utilization()), d.power_usage()] for d in nvitop.Device.all()]))
+"""
+
+
+def test_nvitop_reads_the_stand_in_too(cards: Cards) -> None:
+    pytest.importorskip("nvitop")
+    cards.set(count=2, gpu1__util_gpu=97, gpu1__power_mw=651_000)
+    done = subprocess.run(
+        [sys.executable, "-c", SNAPSHOT], env=cards.environment,
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert json.loads(done.stdout)[1] == ["Ouvrage Stub GPU", "97", 651_000]

@@ -28,6 +28,7 @@ FLUSH_US = 5_000_000
 KEPT_OPEN = 400
 PRELOAD_US = 2_000_000
 _NEVER = 1 << 62
+_FEED = "GPUs or the meter at the wall could not be looked after"
 
 
 class Instruments:
@@ -102,19 +103,19 @@ class Sampler(threading.Thread):
         """The loop; at its end every feed is asked for a last word."""
         self._guarded(self._loop)
         for feed in self._feeds:
-            self._guarded(lambda feed=feed: feed.finish(self._supervisor.moment()))
+            self._guarded(lambda feed=feed: feed.finish(self._supervisor.moment()), _FEED)
 
     def finish(self) -> None:
         """Take the last messages and the last sample; the thread has ended."""
         self._guarded(self.receive)
         self._guarded(self.sample)
 
-    def _guarded(self, step: Callable[[], None]) -> None:
-        """What breaks here is noted and ends the sampling, never the command."""
+    def _guarded(self, step: Callable[[], None], what: str = "sampling ended") -> None:
+        """What breaks here is noted and ends that step, never the command."""
         try:
             step()
         except Exception as error:  # noqa: BLE001 -- the command must not feel a fault of the meter's
-            text = f"sampling ended: {type(error).__name__}: {error}"
+            text = f"{what}: {type(error).__name__}: {error}"
             self._record.note(self._moment(), "meter/sampler", text)
 
     def _now(self) -> int:
@@ -153,7 +154,7 @@ class Sampler(threading.Thread):
         """What breaks in a feed leaves the rest of the sampling alone."""
         now = monotonic_us()
         for feed in self._feeds:
-            self._guarded(lambda feed=feed: feed.begin(now) if begin else feed.read(now))
+            self._guarded(lambda feed=feed: feed.begin(now) if begin else feed.read(now), _FEED)
 
     def receive(self) -> None:
         """Take what the program reported."""
