@@ -33,6 +33,19 @@ class EnergyPrice:
         """The amount as an exact number."""
         return Fraction(Decimal(self.amount))
 
+    def in_currency(self, currency: str | None) -> EnergyPrice:
+        """The same in a currency that is named: its own, else ``currency``, else ``EUR``.
+
+        Raises ``OuvrageError`` ``price/two-currencies`` where both are named and differ.
+        """
+        if self.currency and currency and self.currency != currency:
+            raise OuvrageError(
+                "price/two-currencies",
+                f"--electricity is in {self.currency}, --currency says {currency}",
+                hint="no exchange rate is assumed; give both prices in one currency",
+            )
+        return EnergyPrice(amount=self.amount, currency=self.currency or currency or "EUR")
+
 
 def parse_energy_price(text: str) -> EnergyPrice:
     """Read ``0.25/kWh``, ``0.25 EUR/kWh`` or ``$0.25/kWh``; ``OuvrageError`` ``electricity/...``."""

@@ -23,7 +23,7 @@ from ouvrage.cli.output import say_text
 from ouvrage.evidence.figures import Sheet
 from ouvrage.ledger.facts import Recorded
 from ouvrage.metering.run_view import RunView, run_views
-from ouvrage.metering.windows import Columns
+from ouvrage.metering.spool import Spool
 from ouvrage.model.runs import RunStarted
 from ouvrage.pricing.unit_cost import sheet_of
 from ouvrage.store.intake import IntakeReport, bring_in, read_lines
@@ -73,10 +73,10 @@ class Ledger:
             )
         return run
 
-    def columns(self, run: str) -> Columns | None:
-        """The raw samples of a run, where this home has them."""
+    def spool(self, run: str) -> Spool | None:
+        """Everything that a run's meter wrote, raw samples included, where this home has it."""
         data = read_sealed(self.home, run)
-        return None if data is None else read_lines(data).columns
+        return None if data is None else read_lines(data)
 
     def records(self, runs: Sequence[str], as_of: int | None) -> list[Recorded]:
         """Every record about these runs."""

@@ -71,9 +71,9 @@ def _run(run: str, html_file: Path | None, as_json: bool, plain: bool, as_of: in
             from ouvrage.console.page import html
             from ouvrage.console.run_page import run_page
 
-            write_file(
-                html_file, html(run_page(found.view, found.sheet, ledger.columns(found.view.run)))
-            )
+            spool = ledger.spool(found.view.run)
+            columns, gpus = (spool.columns, spool.gpus) if spool else (None, ())
+            write_file(html_file, html(run_page(found.view, found.sheet, columns, gpus)))
     if as_json:
         say_json(report_json(found.view, found.sheet))
         return

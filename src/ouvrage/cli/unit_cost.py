@@ -83,13 +83,7 @@ def _trials(path: Path | None) -> Any:
 
 def _rate(text: str, energy: EnergyPrice, currency: str | None) -> Price:
     """The rate, in the one currency that both prices and ``--currency`` allow."""
-    if currency is not None and energy.currency not in (None, currency):
-        raise OuvrageError(
-            "price/two-currencies",
-            f"--electricity is in {energy.currency}, --currency says {currency}",
-            hint="no exchange rate is assumed; give both prices in one currency",
-        )
-    named = energy.currency or currency
+    named = energy.in_currency(currency).currency if energy.currency else currency
     try:
         return parse_price(text, named)
     except OuvrageError as error:

@@ -56,6 +56,9 @@ class Account:
         if options.campaign:
             self._spool.write({"k": "campaign", "name": options.campaign})
         self._record = Record(self._spool)
+        if options.electricity:
+            price = options.electricity
+            self._record.electricity(price.amount, price.currency or "EUR")
 
     def _open_spool(self) -> SpoolFile:
         """The spool in the home; where that cannot be, one in memory, for the summary alone."""
@@ -124,6 +127,7 @@ class Account:
             self._origin,
             supervisor,
             self._preload,
+            self._options.wall_meter,
         )
         sampler.start()
         ended = supervisor.wait(tree) - self._origin

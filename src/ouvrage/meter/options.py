@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ouvrage.base.errors import OuvrageError
 
 if TYPE_CHECKING:
+    from ouvrage.base.energy_price import EnergyPrice
     from ouvrage.base.price import Price
 
 LIBRARIES = ("mlflow", "wandb", "tensorboard", "clearml")
@@ -50,6 +51,16 @@ def parser() -> argparse.ArgumentParser:
         "--price", metavar="0.30/h", help="what the machine costs, per s, min, h or day"
     )
     made.add_argument("--currency", metavar="EUR", help="currency of the price (EUR)")
+    made.add_argument(
+        "--electricity",
+        metavar="0.25/kWh",
+        help="what energy costs: a figure of its own, never part of the price",
+    )
+    made.add_argument(
+        "--wall-meter",
+        metavar="URL",
+        help="read this smart plug as well (JSON of Shelly and Tasmota plugs)",
+    )
     made.add_argument("--label", help="a name for this run, to find it by")
     made.add_argument(
         "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
@@ -78,9 +89,17 @@ def parser() -> argparse.ArgumentParser:
 class Options:
     """One checked request."""
 
-    def __init__(self, command: list[str], given: argparse.Namespace, price: Price | None) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        given: argparse.Namespace,
+        price: Price | None,
+        electricity: EnergyPrice | None,
+    ) -> None:
         self.command = command
         self.price = price
+        self.electricity = electricity
+        self.wall_meter: str | None = given.wall_meter
         self.label: str | None = given.label
         self.campaign: str | None = given.campaign
         self.unit: str | None = given.unit
@@ -115,15 +134,19 @@ def read_options(arguments: Sequence[str]) -> Options:
     if not command:
         raise OuvrageError("run/no-command", "nothing stands after --", hint=f"usage: {_USAGE}")
     _check_texts(given)
-    return Options(command, given, _price(given))
+    return Options(command, given, _price(given), _electricity(given))
 
 
 def _joined(arguments: list[str]) -> list[str]:
     """``--price -3/h`` as ``--price=-3/h``: a negative price is refused as one, by name."""
     joined: list[str] = []
     for argument in arguments:
-        if joined[-1:] == ["--price"] and argument.startswith("-") and argument[1:2].isdigit():
-            joined[-1] = f"--price={argument}"
+        if (
+            joined[-1:] in (["--price"], ["--electricity"])
+            and argument.startswith("-")
+            and argument[1:2].isdigit()
+        ):
+            joined[-1] = f"{joined[-1]}={argument}"
         else:
             joined.append(argument)
     return joined
@@ -131,7 +154,7 @@ def _joined(arguments: list[str]) -> list[str]:
 
 def _price(given: argparse.Namespace) -> Price | None:
     if given.price is None:
-        if given.currency is not None:
+        if given.currency is not None and given.electricity is None:
             raise OuvrageError(
                 "run/currency-alone",
                 "--currency says nothing without --price",
@@ -151,6 +174,14 @@ def _check_libraries(asked: list[str]) -> None:
                 f"--log-to {text!r} is not known",
                 hint=f"one of {', '.join(LIBRARIES)}; with a place: tensorboard=runs/a",
             )
+
+
+def _electricity(given: argparse.Namespace) -> EnergyPrice | None:
+    if given.electricity is None:
+        return None
+    from ouvrage.base.energy_price import parse_energy_price
+
+    return parse_energy_price(given.electricity).in_currency(given.currency)
 
 
 def _check_texts(given: argparse.Namespace) -> None:
@@ -179,6 +210,13 @@ def _check_texts(given: argparse.Namespace) -> None:
             hint="another name",
         )
     _check_libraries(given.log_to)
+    wall = given.wall_meter
+    if wall is not None and not (wall.startswith(("http://", "https://")) and wall.isprintable()):
+        raise OuvrageError(
+            "run/wall-meter",
+            f"--wall-meter {wall!r} is no address of a plug",
+            hint="--wall-meter 'http://192.168.1.20/rpc/Switch.GetStatus?id=0'",
+        )
     if given.unit_regex is not None:
         from ouvrage.metering.recognise import compile_unit_regex
 

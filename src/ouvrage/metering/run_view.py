@@ -18,6 +18,15 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.metering.judgement import SAID_KINDS, Acceptance, acceptance_of, campaigns_of
+from ouvrage.model.gpus import (
+    METER_KINDS,
+    POWER_METHODS,
+    RunDevice,
+    RunElectricity,
+    RunEnergyMeter,
+    RunEnergyWindow,
+    RunGpuWindow,
+)
 from ouvrage.model.runs import (
     OUTCOMES,
     RunEnded,
@@ -34,8 +43,12 @@ _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _RUN = re.compile(r"[0-9a-f]{32}")
-RUN_KINDS = tuple(
-    kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)
+ENERGY_KINDS = tuple(
+    kind.KIND for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
+)
+RUN_KINDS = (
+    *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
+    *ENERGY_KINDS,
 )
 
 
@@ -61,6 +74,11 @@ class RunView:
     keys: Mapping[str, tuple[str, ...]]
     grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
+    devices: tuple[RunDevice, ...] = ()
+    gpu_windows: tuple[RunGpuWindow, ...] = ()
+    meters: tuple[RunEnergyMeter, ...] = ()
+    energy_windows: tuple[RunEnergyWindow, ...] = ()
+    electricity: RunElectricity | None = None
     acceptance: Acceptance | None = None
     campaigns: tuple[str, ...] = ()
 
@@ -116,6 +134,16 @@ def fault_of(value: Any) -> str | None:
             return f"an outcome called {value.outcome!r}"
         if value.wall_us < 0:
             return f"a run of {value.wall_us} us"
+    return _energy_fault(value)
+
+
+def _energy_fault(value: Any) -> str | None:
+    if isinstance(value, RunElectricity):
+        return price_fault(Price(amount=value.amount, currency=value.currency, per="h"))
+    if isinstance(value, RunEnergyMeter) and value.kind not in METER_KINDS:
+        return f"an energy meter of the sort {value.kind!r}"
+    if isinstance(value, RunGpuWindow) and value.power_method not in (None, *POWER_METHODS):
+        return f"power of the sort {value.power_method!r}"
     return None
 
 
@@ -157,9 +185,9 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
             held[entry.fact.kind].append((value, entry.fact.key))
     if source is None or not held[RunStarted.KIND]:
         return None
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
-        held[kind].sort(key=lambda pair: pair[0].index)
+    _order(held)
     ended, samples = held[RunEnded.KIND], held[RunSamples.KIND]
+    electricity = held[RunElectricity.KIND]
     return RunView(
         run=run,
         source=source,
@@ -170,8 +198,27 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
         ended=ended[0][0] if ended else None,
         samples=samples[0][0] if samples else None,
         keys={kind: tuple(key for _, key in pairs) for kind, pairs in held.items()},
-        grade=weakest(e.fact.grade for e in entries if e.fact.source == source),
+        grade=weakest(
+            entry.fact.grade
+            for entry in entries
+            if entry.fact.source == source and entry.fact.kind != RunElectricity.KIND
+        ),
         unread=tuple(unread),
+        devices=tuple(value for value, _ in held[RunDevice.KIND]),
+        gpu_windows=tuple(value for value, _ in held[RunGpuWindow.KIND]),
+        meters=tuple(value for value, _ in held[RunEnergyMeter.KIND]),
+        energy_windows=tuple(value for value, _ in held[RunEnergyWindow.KIND]),
+        electricity=electricity[0][0] if electricity else None,
         acceptance=acceptance_of(said),
         campaigns=campaigns_of(said),
     )
+
+
+def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
+    """Facts of each kind in the order of the run: by device where there are several, by index."""
+    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+        held[kind].sort(key=lambda pair: pair[0].index)
+    held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
+    held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))
+    held[RunEnergyMeter.KIND].sort(key=lambda pair: pair[0].meter)
+    held[RunEnergyWindow.KIND].sort(key=lambda pair: (pair[0].meter, pair[0].index))

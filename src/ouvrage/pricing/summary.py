@@ -17,6 +17,7 @@ from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
 from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.energy_text import energy_rows
 from ouvrage.pricing.words import (
     bar,
     counted,
@@ -48,6 +49,7 @@ def summary_lines(
     lines += _identity(view, plain)
     lines += _figures(view, sheet, reckoning, plain)
     lines += _time(reckoning, cause, sheet, plain)
+    lines += [row(name, text) for name, text in energy_rows(view, sheet, reckoning, plain)]
     notes = view.ended.notes if view.ended else ()
     lines += [f"  note: {safe(note)}" for note in notes]
     lines += [f"  hint: {safe(hint)}" for hint in hints]
@@ -112,6 +114,8 @@ def waited(reckoning: Reckoning, sheet: Sheet, cause: Cause, plain: bool) -> str
             return "where its time went is mostly not known"
         how = sheet["steady.computing"].grade
         return f"it computed {percent(share)} of the time{mark(how, plain)}"
+    if cause.key == "throttled" and cause.by_gpu:
+        return f"clocks of its GPU held down cost {percent(cause.share)} of the time{grade}"
     if cause.key == "throttled":
         return f"the CPU limit stopped it {percent(cause.share)} of the time{grade}"
     what = NAMES[cause.key].removeprefix("waiting ")
