@@ -1,18 +1,21 @@
 """Write ``docs/reference/cli.md`` from what ``--help`` prints.
 
-The page is made of the very text that a person sees, taken from the installed command at a width of
-100 columns. The list of verbs comes from the command itself, so none can be forgotten.
+The page is made of the very text that a person sees, at a width of 100 columns. It is asked of the
+command's own entry in this process, because a new interpreter for each verb took over a minute. The
+list of verbs comes from the command itself, so none can be forgotten.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import subprocess
 import sys
+from contextlib import redirect_stdout
 
 import click
 from generated import keep
 
+from ouvrage.__main__ import main as ouvrage
 from ouvrage.cli.main import root
 
 HEAD = """\
@@ -50,15 +53,22 @@ def _paths(
 
 def _section(path: tuple[str, ...]) -> str:
     words = " ".join(("ouvrage", *path))
-    asked = subprocess.run(
-        [sys.executable, "-m", "ouvrage", *path, "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "100", "LANG": "C.UTF-8", "NO_COLOR": "1"},
-    )
-    lines = "\n".join(line.rstrip() for line in asked.stdout.strip().splitlines())
+    lines = "\n".join(line.rstrip() for line in help_of(path).strip().splitlines())
     return f"## `{words}`\n\n```text\n{lines}\n```"
+
+
+def help_of(path: tuple[str, ...]) -> str:
+    """What ``ouvrage PATH --help`` prints; ``ValueError`` when it does not end with 0."""
+    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    said = io.StringIO()
+    with redirect_stdout(said):
+        try:
+            code = ouvrage([*path, "--help"])
+        except SystemExit as stop:
+            code = stop.code
+    if code:
+        raise ValueError(f"ouvrage {' '.join(path)} --help ended with {code}")
+    return said.getvalue()
 
 
 if __name__ == "__main__":

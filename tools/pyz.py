@@ -1,7 +1,8 @@
 """Build ``dist/ouvrage.pyz``: the meter as one file for any Linux with Python 3.10 or newer.
 
-Only what stands on the standard library goes in. The file is the same, byte for byte, whenever it
-is built from the same sources.
+Only what stands on the standard library goes in, and NVIDIA's binding for GPUs, which is one module
+without other needs; it is taken from the Python that builds. The file is the same, byte for byte,
+whenever it is built from the same sources.
 
     python tools/pyz.py [FILE]
 """
@@ -9,13 +10,14 @@ is built from the same sources.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import sys
 import zipfile
 from pathlib import Path
 
 PARTS = (
     "__init__.py", "__main__.py", "client.py", "base", "model", "ledger", "evidence", "metering",
-    "pricing", "adapters", "meter",
+    "pricing", "adapters", "meter", "integrations",
 )  # fmt: skip
 START = b"#!/usr/bin/env python3\n"
 MAIN = b"import sys\n\nfrom ouvrage.__main__ import main\n\nsys.exit(main())\n"
@@ -31,6 +33,13 @@ def sources(package: Path) -> list[Path]:
     return found
 
 
+def binding() -> bytes:
+    """NVIDIA's binding, a single module; its licence stands at its top."""
+    held = importlib.metadata.distribution("nvidia-ml-py")
+    (module,) = (file for file in held.files or () if file.name == "pynvml.py")
+    return module.read_binary()
+
+
 def build(package: Path, target: Path) -> None:
     """Write the file whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -41,6 +50,7 @@ def build(package: Path, target: Path) -> None:
             _add(archive, "__main__.py", MAIN)
             for path in sources(package):
                 _add(archive, path.relative_to(package.parent).as_posix(), path.read_bytes())
+            _add(archive, "pynvml.py", binding())
     draft.chmod(0o755)
     draft.replace(target)
 

@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 
 _INTERVAL_NS = 500_000_000
 _BURST_NS = 50_000_000
-_MOST_UNITS = 256
+_MOST_UNITS = 160
+_MOST_NAMES = 48
+_MOST_COUNT = 10**12
 _MOST_SPANS = 48
 _MOST_THREADS = 64
 _NAME_LENGTH = 64
+_CUT = slice(None, _NAME_LENGTH)
+_LAST_WAIT_S = 0.5
 
 
 class _Thread:
@@ -81,6 +85,7 @@ class _Link:
         self._socket.connect(address)
         self._local: Any = threading.local()
         self._threads: list[_Thread] = []
+        self._dropping = threading.Lock()
 
     def thread(self) -> _Thread:
         """The calling thread's sums."""
@@ -95,10 +100,17 @@ class _Link:
             return sums
 
     def _drop_ended(self) -> None:
-        running = sys._current_frames().keys()
-        for sums in [sums for sums in self._threads if sums.ident not in running]:
-            self.send(sums, monotonic_ns(), own=False)
-            self._threads.remove(sums)
+        """Send what ended threads have left; one thread at a time does that, the others go on."""
+        if not self._dropping.acquire(blocking=False):
+            return
+        try:
+            running = sys._current_frames().keys()
+            for sums in [sums for sums in self._threads if sums.ident not in running]:
+                self.send(sums, monotonic_ns(), own=False)
+                if not sums.units and not sums.sums:
+                    self._threads.remove(sums)
+        finally:
+            self._dropping.release()
 
     def send(self, sums: _Thread, now: int, *, own: bool = True) -> None:
         """Send what there is; what the socket does not take stays for the next time."""
@@ -111,13 +123,12 @@ class _Link:
             "from": sums.since,
             "to": now,
             "cpu": max(0, cpu - sums.cpu),
-            "spans": [[name, count, ns] for name, (count, ns) in sums.sums.items()],
+            "spans": [[name, count, ns] for name, (count, ns) in list(sums.sums.items())],
         }
         sums.sent = now
         try:
             self._socket.send(self._encode(message).encode())
-        except BlockingIOError:
-            del sums.units[:-_MOST_UNITS]
+        except (BlockingIOError, TimeoutError):
             return
         except OSError:
             _stop_listening()
@@ -128,9 +139,14 @@ class _Link:
         sums.cpu = cpu
 
     def send_all(self) -> None:
-        """Send what every thread has left, at the end of the program."""
+        """Send what every thread has left, at the end of the program: nothing comes after it.
+
+        A meter that is behind is waited for, but not for long.
+        """
         now = monotonic_ns()
-        for sums in self._threads:
+        last = now + int(_LAST_WAIT_S * 1e9)
+        for sums in list(self._threads):
+            self._socket.settimeout(max(0, last - monotonic_ns()) / 1e9)
             if sums.units or sums.sums or sums.stack:
                 sums.settle(now)
                 self.send(sums, now, own=sums.ident == self._threading.get_ident())
@@ -140,6 +156,7 @@ class _Link:
         self.pid = os.getpid()
         self._local = self._threading.local()
         self._threads = []
+        self._dropping = self._threading.Lock()
         util = sys.modules.get("multiprocessing.util")
         if util is not None:
             # Its children leave by os._exit, past atexit, but run its own finalizers.
@@ -171,7 +188,10 @@ def _connect() -> None:
 
 def _at_exit() -> None:
     if _link is not None:
-        _link.send_all()
+        try:
+            _link.send_all()
+        except Exception:  # noqa: BLE001 -- other threads may still be at their sums
+            return
 
 
 def _after_fork() -> None:
@@ -186,22 +206,39 @@ def unit(name: object = "unit", count: SupportsIndex = 1) -> None:
         return
     try:
         count = index(count)
-    except TypeError:
+    except Exception:  # noqa: BLE001 -- an object of the program's may raise anything
         return
-    if count < 1 or not isinstance(name, str):
+    if not 1 <= count <= _MOST_COUNT or not isinstance(name, str):
         return
     sums = link.thread()
     now = monotonic_ns()
     sums.settle(now)
     if len(sums.units) < _MOST_UNITS:
         sums.units.append((_short(name), count, now))
+    else:
+        _add_to_last(sums.units, _short(name), count, now)
     if now - sums.told >= _BURST_NS:
         sums.told = now
         link.send(sums, now)
 
 
+def _add_to_last(units: list[tuple[str, int, int]], name: str, count: int, now: int) -> None:
+    """Units that come too fast to be told one by one are told together: all count."""
+    for at in range(len(units) - 1, -1, -1):
+        if units[at][0] == name:
+            units[at] = (name, min(units[at][1] + count, _MOST_COUNT), now)
+            return
+    if len(units) < _MOST_UNITS + _MOST_NAMES:
+        units.append((name, count, now))
+
+
 def _short(name: str) -> str:
-    return name[:_NAME_LENGTH] or "unit"
+    """The name within its bounds, so that a message is never longer than the meter takes."""
+    text = str.__getitem__(name, _CUT)
+    if not (text.isascii() and text.isprintable()):
+        text = "".join([c if c.isprintable() else "?" for c in text])
+        text = text.encode()[:_NAME_LENGTH].decode("utf-8", "ignore")
+    return text or "unit"
 
 
 class _Span:
@@ -261,9 +298,12 @@ def span(name: object) -> _Span:
 class _Watch:
     """An iterable whose every ``next`` is a span; all else is the iterable's own."""
 
+    _iterable: Any
+    _name: str
+
     def __init__(self, iterable: Any, name: str) -> None:
-        self._iterable = iterable
-        self._name = name
+        object.__setattr__(self, "_iterable", iterable)
+        object.__setattr__(self, "_name", name)
 
     def __iter__(self) -> Iterator[Any]:
         name = self._name
@@ -287,8 +327,22 @@ class _Watch:
     def __bool__(self) -> bool:
         return bool(self._iterable)
 
+    def __getitem__(self, key: Any) -> Any:
+        return self._iterable[key]
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self._iterable)
+
     def __getattr__(self, name: str) -> Any:
+        if name == "_iterable":  # a copy that is still being made
+            raise AttributeError(name)
         return getattr(self._iterable, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._iterable, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._iterable, name)
 
 
 class _SizedWatch(_Watch):
@@ -320,7 +374,7 @@ def watch(iterable: Iterable[T], name: object = "data") -> Iterable[T]:
 
     Length and attributes stay the iterable's own. Where nobody listens it *is* the iterable.
     """
-    if _link is None:
+    if _link is None or not (hasattr(iterable, "__iter__") or hasattr(iterable, "__getitem__")):
         return iterable
     label = _short(name) if isinstance(name, str) else "data"
     if hasattr(iterable, "__next__"):

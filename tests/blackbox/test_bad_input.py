@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.blackbox.home import Home, home_in
+from tests.blackbox.home import COMMAND, Home, home_in
 from tests.blackbox.spools import price, run_id, spool
 
 
@@ -22,6 +23,9 @@ RUN = [
     (["run", "--price", "cheap", "--", "true"], "price/unreadable"),
     (["run", "--price", "1/fortnight", "--", "true"], "price/unknown-unit"),
     (["run", "--price", "1 USD/h", "--currency", "EUR", "--", "true"], "price/two-currencies"),
+    (["run", "--price", f"0.{'1' * 50}/h", "--", "true"], "price/too-long"),
+    (["run", "--report", "/tmp", "--", "true"], "run/report"),
+    (["run", "--label", "last", "--", "true"], "run/label"),
     (["run", "--unit", "step", "--unit-regex", "(", "--", "true"], "unit/regex"),
     (["run", "true"], None),
     (["run", "--"], None),
@@ -66,6 +70,8 @@ def test_a_verb_misused_says_how_to_use_it(ouvrage: Home, arguments: list[str], 
 WITH_RUNS = [
     (["report", "R7K2"], "run/unknown"),
     (["report", "last", "--as-of", "2001-01-01"], "run/none"),
+    (["report", "last", "--as-of", "0001-01-01T00:00:00+23:59"], "run/none"),
+    (["report", "last", "--as-of", "9999-12-31T23:59:59-23:59"], "as-of/future"),
     (["report", "last", "--as-of", "2999-01-01"], "as-of/future"),
     (["report", "last", "--html", "/proc/nowhere/x.html"], "file/not-written"),
     (["compare", "a"], "compare/one-run"),
@@ -153,3 +159,16 @@ def test_a_reader_that_leaves_early_is_no_error(ouvrage: Home):
     assert first.wait(30) == 0
     assert "Traceback" not in first.stderr.read()
     first.stderr.close()
+
+
+@pytest.mark.parametrize(
+    "words", [["runs"], ["report", "a", "--json"], ["explain", "a"], ["run", "export", "a", "-"]]
+)
+def test_an_answer_that_finds_no_room_is_an_error(filled: Home, words: list[str]):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *words], env=dict(filled.environment), stdout=full, stderr=subprocess.PIPE,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[output/not-written]"), done.stderr

@@ -19,7 +19,7 @@ from ouvrage.evidence.published import (
 )
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of, read
-from ouvrage.model.claims import ClaimedOffer
+from ouvrage.model.claims import Claim, ClaimedOffer
 
 SHEET = claim_sheet(CLEARML_2023, 0)
 
@@ -60,19 +60,26 @@ def test_names() -> None:
 
 
 def test_a_claim_of_one_offer_or_of_a_free_one_has_no_ratios() -> None:
-    one = replace(CLEARML_2023, offers=CLEARML_2023.offers[:1])
+    assert CLEARML_2023.comparison
+    offers = CLEARML_2023.comparison.offers
+    one = comparing(offers[:1])
     assert claim_json(one, claim_sheet(one, 0))["speed_up"] is None
     free = ClaimedOffer(name="free", price_per_hour="0", cost_per_unit="0")
-    both = replace(CLEARML_2023, offers=(free, free))
+    both = comparing((free, free))
     document = claim_json(both, claim_sheet(both, 0))
     assert document["price_ratio"] is None
     assert document["offers"][0]["implied_seconds_per_unit"] is None
 
 
+def comparing(offers: tuple[ClaimedOffer, ...]) -> Claim:
+    assert CLEARML_2023.comparison
+    return replace(CLEARML_2023, comparison=replace(CLEARML_2023.comparison, offers=offers))
+
+
 def stated(grade: Grade, price: str = "0.30") -> list[Recorded]:
     offer = ClaimedOffer(name="a", price_per_hour=price, cost_per_unit="0.01")
     fact = fact_of(
-        replace(CLEARML_2023, offers=(offer,)),
+        comparing((offer,)),
         source="s",
         id="c",
         subject="c",

@@ -104,8 +104,10 @@ def test_the_programs_own_errors_pass_through(meter: Meter, script: Script) -> N
 def test_odd_arguments_never_raise(meter: Meter, script: Script) -> None:
     calls = (
         "import ouvrage\n"
+        "class Odd:\n"
+        "    def __index__(self): raise KeyError('odd')\n"
         "for name in ('', 'x' * 1000, None, 3, b'b', '\\ud800', 'a\\nb'):\n"
-        "    for count in (1, 0, -1, None, 'x', 2.5, 10**30, True):\n"
+        "    for count in (1, 0, -1, None, 'x', 2.5, 10**30, 10**5000, Odd(), True):\n"
         "        ouvrage.unit(name, count)\n"
         "    with ouvrage.span(name): pass\n"
         "    assert list(ouvrage.watch(iter([1]), name)) == [1]\n"
@@ -149,6 +151,62 @@ def test_a_million_spans_and_fast_units_are_few_messages(meter: Meter, script: S
     assert spans(meter)["step"][0] == 100_000
     assert len(meter.of_kind("spans")) < 20
     assert sum(n for _, _, n, _ in meter.units()) == 200
+
+
+def test_units_that_come_faster_than_they_are_told_all_count(meter: Meter, script: Script) -> None:
+    program = script(
+        "import threading, ouvrage\n"
+        "def work():\n"
+        "    for n in range(500): ouvrage.unit('step')\n"
+        "for n in range(20_000): ouvrage.unit('image')\n"
+        "ouvrage.unit('epoch')\n"
+        "threads = [threading.Thread(target=work) for n in range(100)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+    )
+    done = meter.run(PY, program)
+    assert (done.returncode, done.stderr) == (0, b"")
+    counted: dict[str, int] = {}
+    for line in meter.of_kind("marks"):
+        counted[line["name"]] = counted.get(line["name"], 0) + sum(line["n"])
+    assert counted == {"image": 20_000, "epoch": 1, "step": 50_000}
+
+
+def test_the_longest_names_still_fit_into_a_message(meter: Meter, script: Script) -> None:
+    program = script(
+        "import ouvrage\n"
+        "for n in range(300):\n"
+        "    for name in (chr(0x1F600), '\\0', chr(0xE9), '\\x22'): ouvrage.unit(name * 100)\n"
+    )
+    assert meter.run(PY, program).returncode == 0
+    assert sum(sum(line["n"]) for line in meter.of_kind("marks")) == 1200
+    assert not meter.of_kind("note")
+
+
+def test_a_watched_thing_is_otherwise_what_it_was(meter: Meter, script: Script) -> None:
+    program = script(
+        "import asyncio, copy, pickle, ouvrage\n"
+        "class Loader:\n"
+        "    size = 1\n"
+        "    def __iter__(self): return iter([self.size])\n"
+        "loader = Loader(); watched = ouvrage.watch(loader)\n"
+        "watched.size = 3\n"
+        "assert loader.size == 3 and list(watched) == [3]\n"
+        "del watched.size\n"
+        "assert loader.size == 1\n"
+        "numbers = ouvrage.watch([1, 2, 3])\n"
+        "assert numbers[0] == 1 and numbers[1:] == [2, 3] and 2 in numbers\n"
+        "assert list(reversed(numbers)) == [3, 2, 1]\n"
+        "assert list(copy.copy(numbers)) == list(pickle.loads(pickle.dumps(numbers))) == [1, 2, 3]\n"
+        "class Later:\n"
+        "    def __aiter__(self): return self\n"
+        "    async def __anext__(self): raise StopAsyncIteration\n"
+        "async def main():\n"
+        "    async for item in ouvrage.watch(Later()): pass\n"
+        "asyncio.run(main())\n"
+        "print('fine')\n"
+    )
+    done = meter.run(PY, program)
+    assert done.stdout == b"fine\n", done.stderr
 
 
 def test_nothing_happens_where_nobody_listens(script: Script) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ouvrage.metering.exchange import read_export
 from tests.support.meter import Meter
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +75,17 @@ def test_it_runs_reports_and_hands_on(python: str, single_file: Path, tmp_path: 
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run.gz").read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_any_command_can_be_handed_on(single_file: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    odd = "a\u2028b\x85c\x1cd\x0be"  # each ends a line for somebody
+    call(sys.executable, single_file, home, "run", "--quiet", "--", "echo", odd, cwd=tmp_path)
+    done = call(sys.executable, single_file, home, "run", "export", "last", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("*.ouvrage")
+    started = read_export(file.read_bytes()).facts[0]
+    assert json.loads(started.payload)["command"] == ["echo", odd]
 
 
 def test_its_terminal_signals_and_client_work_on_the_oldest_python(

@@ -162,6 +162,13 @@ def test_a_disk_that_fills_up_is_a_warning(meter: Meter) -> None:
     assert spool.outcome == "lost"
 
 
+def test_a_home_that_is_deleted_meanwhile_is_a_warning(meter: Meter) -> None:
+    done = meter.run("sh", "-c", f"sleep 0.5; rm -r {meter.home}; echo done; exit 6")
+    assert (done.stdout, done.returncode) == (b"done\n", 6)
+    assert b"warning[spool/disk-full]" in done.stderr
+    assert b"its file was removed" in done.stderr
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"

@@ -146,7 +146,7 @@ def test_an_empty_spool_and_one_without_a_header() -> None:
 
 
 def test_lines_of_a_newer_meter_are_left_and_noted() -> None:
-    spool = read_spool(written(header(), {"k": "gpu", "t": [1]}, end(3)))
+    spool = read_spool(written(header(), {"k": "hologram", "t": [1]}, end(3)))
     assert spool.notes == ("spool/unread: 1 lines of a kind not known here were left unread",)
 
 

@@ -89,6 +89,12 @@ class TestSources:
         assert units.via == "code"
         assert any("left aside: epoch (line)" in hint for hint in units.hints)
 
+    def test_names_with_numbers_in_them_are_told_as_a_mistake(self) -> None:
+        names = [marks(("count", 1, n), name=f"epoch {n}", via="code", pid=7) for n in range(1, 99)]
+        hints = counted(*names).hints
+        assert any("and 93 more" in hint for hint in hints)
+        assert any("give units one name" in hint for hint in hints)
+
     def test_the_name_asked_for_wins(self) -> None:
         batch = marks(("count", 1, 3), name="batch", via="code", pid=7)
         assert counted(ends(1, 2), batch, unit="epoch").name == "epoch"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from ouvrage.adapters.rate_files import load_plan, plan_from, usage_from
 from ouvrage.base.time import SECOND, utc_text, utc_us
@@ -34,6 +35,10 @@ name = "r"
 """
 
 
+shipped = cache(load_plan)
+
+
+@cache
 def own(rule: str, version: str = 'currency = "EUR"', top: str = "") -> Plan:
     """A plan with one rule (more may follow it in the same text)."""
     return plan_from("own.toml", PLAN.format(rule=rule, version=version, top=top))
@@ -70,7 +75,7 @@ def runs(*durations: float, gap: float = 4000) -> list[str]:
 def bill(plan: Plan | str, lines: Sequence[str], until: str | None = None, **rates: str) -> Bill:
     """What rows cost, with the laws of a bill checked."""
     found = apply_plan(
-        load_plan(plan) if isinstance(plan, str) else plan,
+        shipped(plan) if isinstance(plan, str) else plan,
         usage_from("usage.csv", rows(*lines)),
         {name: parse_rate(text) for name, text in rates.items()},
         until=None if until is None else utc_us(until),

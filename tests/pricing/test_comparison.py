@@ -199,3 +199,17 @@ def test_the_published_trial_stands_beside_it_as_a_claim() -> None:
     assert published["grade"] == "reported"
     assert [offer["implied_seconds_per_unit"] for offer in published["offers"]] == [127.2, 96.0]
     assert (published["speed_up"], published["break_even_speed_up"]) == (1.325, 1.2)
+
+
+def test_a_free_host_costs_all_of_it_less() -> None:
+    free = run(*SLOW, price={**DEAR, "amount": "0"}, run=OTHER_RUN)
+    found = side_by_side(run(*SLOW, price=CHEAP), free)
+    assert found.lines()[0].endswith("costs 100.0 % less per epoch.")
+
+
+def test_a_run_without_any_unit_does_not_name_what_is_compared() -> None:
+    nothing = view_of(header(price=CHEAP, run=OTHER_RUN), *busy(5), end(5, 1))
+    for pair in ((run(*SLOW, price=CHEAP), nothing), (nothing, run(*SLOW, price=CHEAP))):
+        text = side_by_side(*pair).text()
+        assert "seconds per epoch" in text
+        assert "per command" not in text

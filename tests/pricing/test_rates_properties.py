@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ouvrage.base.errors import OuvrageError
@@ -32,6 +32,7 @@ def rule(increment: str, align: str, more: str = "") -> str:
 
 @settings(max_examples=300, deadline=None)
 @given(start=SECONDS, first=SECONDS, second=SECONDS, step=STEPS, align=ALIGN, minimum=MINIMUM)
+@example(start=1, first=0, second=1, step="60 s", align='align = "clock"', minimum="")
 def test_cutting_a_period_never_lowers_a_charge(
     start: int, first: int, second: int, step: str, align: str, minimum: str
 ):
@@ -108,6 +109,30 @@ def test_versions_that_do_not_meet_are_refused(gap: int):
         )
     assert refused.value.code == ("rate-plan/gap" if gap > 0 else "rate-plan/overlap")
     assert len(refused.value.where) == 2
+
+
+@settings(max_examples=150, deadline=None)
+@given(periods=st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 9000)), max_size=5))
+def test_the_generic_plans_bill_what_counting_seconds_by_hand_gives(
+    periods: list[tuple[int, int]],
+):
+    """The same rules once more, as sets of seconds, minutes and hours."""
+    start, apart = 0, []
+    for pause, length in periods:
+        apart.append((start + pause, start + pause + length))
+        start += pause + length
+    lines = sessions(apart) or [f"vm,created,{at(0)},,"]
+    hours = {second // 3600 for low, high in apart for second in range(low, high)}
+    by_hand = {
+        "per-second": sum(high - low for low, high in apart),
+        "per-second-60s-minimum": sum(max(high - low, 60) for low, high in apart),
+        "per-minute-up": 60 * sum(-((low - high) // 60) for low, high in apart),
+        "per-minute-down": 60 * sum((high - low) // 60 for low, high in apart),
+        "per-hour-up": 3600 * sum(-((low - high) // 3600) for low, high in apart),
+        "clock-hour": 3600 * len(hours),
+    }
+    found = {name: bill(name, lines, rate="3600/h").total for name in by_hand}
+    assert found == by_hand
 
 
 EVENTS = st.sampled_from(

@@ -467,6 +467,13 @@ def test_public_addresses_cost_since_february_2024():
     lines = ["a,public-ipv4,2024-01-31T00:00:00Z,1,address", "a,terminated,2024-02-02T00:00:00Z,,"]
     assert total("ec2-linux", lines) == "0.1200"  # worked: 24 h at 0.005
     assert total("scaleway", lines) == "0.1920"  # worked: 48 h at 0.004
+    (before,) = bill("ec2-linux", lines).unrated
+    assert "2017-10-02 … 2024-02-01" in before.reason
+
+
+def test_a_bill_under_one_of_two_readings_says_so():
+    found = bill("azure-per-second", runs(60), until="2026-11-30T01:00:00Z", rate="1/h")
+    assert "the other is azure-minute-down" in found.notes[-1]
 
 
 def test_scaleway_bills_start_up_and_its_old_machines_by_the_hour():

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ouvrage.base.canonical import canonical
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.metering.exchange import export_run as pack
 from ouvrage.metering.exchange import read_export
@@ -144,4 +148,47 @@ def test_a_run_cannot_name_a_path(other_store: Store, tmp_path: Path) -> None:
     stated = RunSamples(run=evil, sha256=hashlib.sha256(b"x").hexdigest(), size_bytes=1, samples=1)
     made = fact_of(stated, source=OTHER, id="x", subject=evil, valid_from=1, valid_to=1,
                    grade=Grade.MEASURED)  # fmt: skip
-    assert code_of(pack(evil, [made], b"x"), other_store, tmp_path / "there") == "samples/run"
+    assert code_of(pack(evil, [made], b"x"), other_store, tmp_path / "there") == "exchange/damaged"
+
+
+def changed(data: bytes, kind: str, subject: str | None = None, **fields: object) -> bytes:
+    """The same file with other words in the payloads of one kind, and all hashes right."""
+    exported = read_export(data)
+    facts: list[Fact] = []
+    for one in exported.facts:
+        payload = json.loads(one.payload)
+        payload.update(fields if one.kind == kind else {})
+        facts.append(replace(one, payload=canonical(payload), subject=subject or one.subject))
+    return pack(subject or RUN, facts, None)
+
+
+PRICE = {"amount": "1", "currency": "EUR", "per": "h"}
+
+
+def test_a_file_that_could_never_be_reported_is_refused(
+    data: bytes, other_store: Store, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    hostile = [
+        changed(data, "none", subject="zzz"),
+        changed(data, "none", subject="f" * 32),
+        changed(data, "run.started", run="zz"),
+        changed(data, "run.started", price={**PRICE, "amount": "1e9"}),
+        changed(data, "run.started", price={**PRICE, "currency": "\x1b[2J"}),
+        changed(data, "run.ended", outcome="splendid"),
+        changed(data, "run.ended", wall_us=-1),
+        pack(RUN, [one for one in read_export(data).facts if one.kind == "run.ended"], None),
+    ]
+    for number, made in enumerate(hostile):
+        assert code_of(made, other_store, there) == "exchange/damaged", number
+
+
+def test_moments_that_no_calendar_holds_do_not_hide_the_other_runs(
+    data: bytes, other_store: Store, tmp_path: Path
+) -> None:
+    for made in (
+        changed(data, "run.started", started_us=-(10**18)),
+        changed(data, "run.ended", wall_us=10**30),
+    ):
+        import_run(made, other_store, tmp_path / "there", now_us=5, own_source=OTHER)
+        assert [row.run for row in current_runs(other_store).rows] == [RUN]

@@ -102,6 +102,7 @@ def test_a_place_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_an_address_of_another_kind() -> None:
     assert refusal("mysql://x/y").code == "store/address"
+    assert refusal("postgresql://host:port/books").code == "store/address"
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:

@@ -60,6 +60,23 @@ def busy(seconds: int, share: float = 0.9, **rates: Any) -> list[Line]:
     return samples(seconds, cpu_user_us=share * S, cpu_system_us=0, processes=lambda _: 2, **rates)
 
 
+def gpu(number: int = 0, **about: Any) -> Line:
+    """A GPU is introduced; ``about`` overrides what is said of it."""
+    known = {"index": number, "uuid": f"GPU-{number}", "name": "Test GPU", "mig": 0, "ecc": 1}
+    known |= {"clock_sm_max_mhz": 2000, "memory_bytes": 80 << 30, "power_limit_mw": 700_000}
+    return {"k": "gpu", "gpu": number, "t": 0, "about": known | about}
+
+
+def gpus(seconds: int, number: int = 0, **columns: int | Callable[[int], int | None]) -> list[Line]:
+    """One reading a second from 0 to ``seconds``: each column a constant or made from the second."""
+    times = range(seconds + 1)
+    told = {
+        name: [column(t) if callable(column) else column for t in times]
+        for name, column in columns.items()
+    }
+    return [{"k": "gpus", "gpu": number, "t": [t * S for t in times], "c": told}]
+
+
 def marks(*rows: tuple[str, int, float | None], **changes: Any) -> Line:
     """Marks from ``("end", 3, 4.41)``: sort, number, seconds or None."""
     line = {

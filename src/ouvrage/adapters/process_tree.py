@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import resource
 import threading
+from collections.abc import Callable
 
 from ouvrage.adapters.clock import monotonic_us, own_cpu_us
 from ouvrage.adapters.kept_file import KeptFile, Room
@@ -164,6 +165,7 @@ class ProcessTree:
         self._lock = threading.Lock()
         self._members: dict[int, Process] = {}
         self._seen: set[int] = set()
+        self._apart: set[int] = set()
         self._scan_due = self._rescan_due = 0
         self._turn = 0
         self._gone_delay = self._gone_voluntary = self._gone_involuntary = 0
@@ -179,6 +181,18 @@ class ProcessTree:
             if pid not in self._members:
                 self._members[pid] = Process(pid, self._root, self._room)
 
+    def leave_out(self, pid: int) -> None:
+        """A child of ours that is no part of the tree: the meter's own helper."""
+        with self._lock:
+            self._apart.add(pid)
+
+    def apart(self, start: Callable[[], int]) -> int:
+        """Start a child of ours that is no part of the tree, and give its number."""
+        with self._lock:
+            pid = start()
+            self._apart.add(pid)
+            return pid
+
     def living(self) -> int:
         """How many processes of the tree are alive, zombies not counted."""
         with self._lock:
@@ -191,6 +205,10 @@ class ProcessTree:
         Read for the last time just before, since afterwards its figures are gone.
         """
         with self._lock:
+            if pid in self._apart:
+                self._apart.discard(pid)
+                _, status, usage = os.wait4(pid, 0)
+                return status, usage
             process = self._members.pop(pid, None) or Process(pid, self._root, self._room)
             process.read()
             self._read_task_delays(process)
@@ -230,7 +248,8 @@ class ProcessTree:
             present = {int(name) for name in os.listdir(self._root) if name.isdecimal()}
         except OSError:
             return
-        parents = {pid: self.parent_of(pid) for pid in present - self._seen if pid != self._me}
+        fresh = present - self._seen - self._apart - {self._me}
+        parents = {pid: self.parent_of(pid) for pid in fresh}
         for pid in self._members.keys() - present:
             self._forget(self._members.pop(pid))
         self._seen &= present

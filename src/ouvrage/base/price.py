@@ -32,6 +32,10 @@ _PRICE = re.compile(
 )
 
 
+LONGEST_AMOUNT = 36
+"""Characters of an amount as typed; a zero may be added in front of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """``amount`` of ``currency`` per ``per`` (one of ``PER_US``); ``amount`` is decimal text."""
@@ -65,6 +69,8 @@ def parse_price(text: str, currency: str | None = None) -> Price:
         raise _bad("price/unknown-unit", f"{text!r}: prices are per s, min, h or day")
     if Decimal(match["amount"]) < 0:
         raise _bad("price/negative", f"{text!r} is negative")
+    if len(match["amount"]) > LONGEST_AMOUNT:
+        raise _bad("price/too-long", f"an amount has at most {LONGEST_AMOUNT} characters")
     named = match["currency"] or _SIGNS.get(match["sign"] or "")
     if currency is not None and not re.fullmatch("[A-Z]{3}", currency):
         raise _bad("price/currency", f"{currency!r} is not a currency code such as EUR")

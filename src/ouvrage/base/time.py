@@ -16,8 +16,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def utc_text(at_us: int) -> str:
-    """``2026-11-30T14:05:09.000001Z`` for microseconds since the epoch."""
-    return (_EPOCH + timedelta(microseconds=at_us)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """``2026-11-30T14:05:09.000001Z`` for microseconds since the epoch.
+
+    A moment that no calendar holds is told by its number: it came from a damaged or hostile file.
+    """
+    try:
+        moment = _EPOCH + timedelta(microseconds=at_us)
+    except OverflowError:
+        return f"{at_us} us after 1970"
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def utc_us(text: str) -> int:

@@ -1,7 +1,7 @@
 """``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on.
 
-Decides how a figure's name is read and how the chain is laid out; what stands in the chain is
-``evidence/explain.py``.
+Decides which sheet of figures a name belongs to: a run's, a comparison's, a claim's, a rental's, or
+a campaign's. A name without a path lists the sheet.
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ from dataclasses import dataclass
 
 import click
 
+from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import utc_text
 from ouvrage.cli.comparing import compared
 from ouvrage.cli.ledger import Ledger, known_runs, opened, past
 from ouvrage.cli.options import json_option, moment, plain_option
 from ouvrage.cli.output import say_json, say_text, table
+from ouvrage.evidence.claims import claims_in
 from ouvrage.evidence.explain import exact_text, explanation, valued
 from ouvrage.evidence.figures import Figure, Sheet
-from ouvrage.evidence.published import CLAIMS, claim_sheet
+from ouvrage.evidence.published import CLAIMS, entry_sheet
 from ouvrage.ledger.facts import Recorded
+from ouvrage.ledger.view import in_force
+from ouvrage.metering.rental_view import rental_views
+from ouvrage.pricing.campaign_sheet import campaign_sheet
+from ouvrage.pricing.rental_cost import rental_sheet
 from ouvrage.pricing.words import mark
 
 
@@ -59,6 +65,9 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
     R7K2:cost_per_unit.marginal   one figure of a run
     R7K2+M3QD:speed_up            one of a comparison
     R7K2                          every figure of a run, with its name
+    rental/K3M9:cost.held         one of a rental
+    campaign/NAME:cost.total      one of a campaign
+    claim/NAME:value              what somebody states, with its grade
 
     With @TIME at the end: as known then. A figure is computed anew from the facts each time.
     """
@@ -76,10 +85,13 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
 
 
 def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]:
-    """The figures of a run, a comparison or a claim, with the records they stand on."""
+    """The figures of a run, a comparison, a claim, a rental or a campaign, and their records."""
     as_of = past(name.as_of, ledger)
-    if name.objects[0] in CLAIMS and len(name.objects) == 1:
-        return _claimed(ledger, name.objects[0], as_of)
+    one_object = name.objects[0] if len(name.objects) == 1 else ""
+    if one_object in CLAIMS or one_object.startswith("claim/"):
+        return _claimed(ledger, one_object.removeprefix("claim/"), as_of)
+    if len(name.objects) == 1 and name.objects[0].startswith(("campaign/", "rental/")):
+        return _spending(ledger, name.objects[0], as_of)
     runs = known_runs(ledger, name.objects, as_of)
     if len(runs) > 1:
         found = compared(ledger, runs, None, as_of)
@@ -88,16 +100,43 @@ def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]
     return one.sheet, one.records
 
 
+def _spending(ledger: Ledger, text: str, as_of: int | None) -> tuple[Sheet, Sequence[Recorded]]:
+    """The figures of ``rental/CODE`` or ``campaign/NAME``."""
+    from ouvrage.cli import campaigning, renting
+
+    sort, _, called = text.partition("/")
+    if sort == "campaign":
+        found = campaigning.campaign_found(ledger, called, as_of)
+        return campaign_sheet(found.campaign), found.records
+    records = renting.rental_records(ledger, as_of)
+    view = renting.rental_called(called, rental_views(records))
+    at = now_us() if as_of is None else as_of
+    account = renting.accounted(ledger, view, at, live=as_of is None)
+    return rental_sheet(account), [*records, *ledger.records(list(account.time.shares), as_of)]
+
+
 def _claimed(ledger: Ledger, name: str, as_of: int | None) -> tuple[Sheet, Sequence[Recorded]]:
+    """The figures of the claim of this name, and the records about it."""
     records = ledger.store.records(subject=name, as_of=as_of)
-    if not records:
+    entries = claims_in(in_force(records))
+    if not entries:
+        recording = f"ouvrage compare RUN RUN --claim {name} records it"
         raise OuvrageError(
             "claim/not-recorded",
             f"the claim {name} is not in this ledger" + (" as known then" if as_of else ""),
-            hint=f"ouvrage compare RUN RUN --claim {name} records it",
+            hint=recording
+            if name in CLAIMS
+            else "ouvrage evidence list shows the claims there are",
         )
     moment_ = as_of if as_of is not None else max(entry.recorded_at for entry in records)
-    return claim_sheet(CLAIMS[name], moment_), records
+    sheet = entry_sheet(entries[-1], moment_)
+    if not sheet.figures:
+        raise OuvrageError(
+            "figure/unknown",
+            f"the claim {name} states no number",
+            hint=f"ouvrage evidence show {name}",
+        )
+    return sheet, records
 
 
 def _list(sheet: Sheet, *, as_json: bool, plain: bool) -> None:

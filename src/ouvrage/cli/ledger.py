@@ -22,10 +22,8 @@ from ouvrage.cli.naming import FIRST_RUN, RunName, run_called
 from ouvrage.cli.output import say_text
 from ouvrage.evidence.figures import Sheet
 from ouvrage.ledger.facts import Recorded
-from ouvrage.ledger.kinds import read
-from ouvrage.ledger.view import in_force
 from ouvrage.metering.run_view import RunView, run_views
-from ouvrage.metering.windows import Columns
+from ouvrage.metering.spool import Spool
 from ouvrage.model.runs import RunStarted
 from ouvrage.pricing.unit_cost import sheet_of
 from ouvrage.store.intake import IntakeReport, bring_in, read_lines
@@ -52,12 +50,10 @@ class Ledger:
 
     def names(self, as_of: int | None = None) -> list[RunName]:
         """Every run as it can be called, as known at a moment."""
-        records = in_force(self.store.records(kind=RunStarted.KIND, as_of=as_of))
-        starts = [read(entry.fact) for entry in records]
+        views = run_views(self.store.records(kind=RunStarted.KIND, as_of=as_of)).values()
         return [
-            RunName(run=start.run, label=start.label, started_us=start.started_us)
-            for start in starts
-            if isinstance(start, RunStarted)
+            RunName(run=view.run, label=view.started.label, started_us=view.started.started_us)
+            for view in views
         ]
 
     def find(self, text: str, as_of: int | None = None) -> str:
@@ -77,10 +73,10 @@ class Ledger:
             )
         return run
 
-    def columns(self, run: str) -> Columns | None:
-        """The raw samples of a run, where this home has them."""
+    def spool(self, run: str) -> Spool | None:
+        """Everything that a run's meter wrote, raw samples included, where this home has it."""
         data = read_sealed(self.home, run)
-        return None if data is None else read_lines(data).columns
+        return None if data is None else read_lines(data)
 
     def records(self, runs: Sequence[str], as_of: int | None) -> list[Recorded]:
         """Every record about these runs."""

@@ -9,20 +9,45 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.numbers import decimal_text
 from ouvrage.base.text import safe
+
+_NOT_WRITTEN = "output/not-written"
 
 
 def say_text(text: str, *, err: bool = False) -> None:
-    """Print lines for a person."""
-    click.echo(text, err=err)
+    """Print lines for a person. A reader that went away has seen enough; a full disk is told."""
+    with _written(2 if err else 1):
+        click.echo(text, err=err)
+
+
+def say_bytes(content: bytes) -> None:
+    """Write bytes to standard output, all of them."""
+    with _written(1):
+        click.echo(content, nl=False)
+
+
+@contextmanager
+def _written(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python would try the rest again at its end, and turn the exit code into its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        raise OuvrageError(
+            _NOT_WRITTEN, f"the answer could not be written: {error.strerror}", exit_code=1
+        ) from error
 
 
 def json_text(value: Any) -> str:
@@ -32,15 +57,38 @@ def json_text(value: Any) -> str:
 
 def say_json(value: Any) -> None:
     """Print one JSON value."""
-    click.echo(json_text(value))
+    say_text(json_text(value))
+
+
+def exact_json_text(value: Any, depth: int = 0) -> str:
+    """``json_text`` in which a ``Fraction`` is a number with all digits of its exact value.
+
+    28 significant digits where the decimal form does not end: a float would keep only 15.
+    """
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    if isinstance(value, dict):
+        ends, items = (
+            "{}",
+            [f"{json.dumps(k)}: {exact_json_text(v, depth + 1)}" for k, v in value.items()],
+        )
+    elif isinstance(value, (list, tuple)):
+        ends, items = "[]", [exact_json_text(v, depth + 1) for v in value]
+    else:
+        return json_text(value)
+    if not items:
+        return ends
+    inner = "\n" + "  " * (depth + 1)
+    return f"{ends[0]}{inner}{f',{inner}'.join(items)}\n{'  ' * depth}{ends[1]}"
 
 
 def say_error(error: OuvrageError, *, as_json: bool) -> int:
     """Print a refusal (on stdout with ``--json``, where the reader waits for it); its exit code."""
-    if as_json:
+    if as_json and error.code != _NOT_WRITTEN:
         say_json(error.as_json())
     else:
-        say_text("\n".join(safe(line) for line in error.lines()), err=True)
+        with suppress(OuvrageError):  # stderr may lead to the same full disk
+            say_text("\n".join(safe(line) for line in error.lines()), err=True)
     return error.exit_code
 
 

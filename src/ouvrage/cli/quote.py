@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from ouvrage.adapters.catalogues.files import load_catalogue
 from ouvrage.adapters.catalogues.forms import iterate
 from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.clock import now_us
+from ouvrage.adapters.home import home
 from ouvrage.adapters.profile_files import load_profile, seconds_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names
 from ouvrage.base.errors import OuvrageError
@@ -137,22 +139,22 @@ def ranking_for(asked: dict[str, Any]) -> tuple[Ranking, Offered, str]:
         )
     today = utc_text(now_us())[:10]
     file = asked["offers"] if _is_file(asked["offers"]) else None
-    needs_store = bool(asked["runs"]) or file is None
-    with _opened() if needs_store else nullcontext() as ledger:
+    with _opened() if asked["runs"] or _has_store() else nullcontext() as ledger:
         profile = _asked_of(_profile(ledger, asked), asked)
         offered = _from_file(file, today) if file else _from_market(ledger, asked, today)
         currency = asked["currency"] or _common_currency(offered.listed)
         others = {each.offer.currency for each in offered.listed} - {currency}
-        rates = _rates(ledger, currency, others)
-    ranker = Ranker(
-        profile=profile,
-        currency=currency,
-        billing=Billings(),
-        rates=rates,
-        stated=_timings(offered, profile),
-        screen=_screen(len(offered.listed)),
-    )
-    ranking = ranker.rank(offered.listed, asked["top"])
+        ranker = Ranker(
+            profile=profile,
+            currency=currency,
+            billing=Billings(),
+            rates=_rates(ledger, currency, others),
+            stated=_timings(offered, profile),
+            screen=_screen(len(offered.listed)),
+        )
+        ranking = ranker.rank(offered.listed, asked["top"])
+        questions = _questions(ledger, {each.quote.offer.provider for each in ranking.ranked})
+    ranking = replace(ranking, questions=questions)
     return replace(ranking, notes=tuple(offered.notes)), offered, today
 
 
@@ -217,9 +219,10 @@ def _from_file(file: str, today: str) -> Offered:
 def _from_market(ledger: Any, asked: dict[str, Any], today: str) -> Offered:
     from ouvrage.cli.market_view import market_of, starter
 
-    view = market_of(ledger)
-    listed, notes = list(view.listed), []
-    if not view.readings:
+    view = None if ledger is None else market_of(ledger)
+    if view is not None and view.readings:
+        listed, notes = list(view.listed), []
+    else:
         listed = starter()
         notes = ["nothing was imported yet: these are the starter catalogue's few dated prices"]
     return Offered(listed=filtered(listed, asked["offers"], today), notes=notes)
@@ -230,16 +233,30 @@ def _common_currency(listed: Iterable[Listed]) -> str:
     return max(sorted(counts), key=lambda code: counts[code]) if counts else "EUR"
 
 
+def _has_store() -> bool:
+    """Whether anything was ever recorded here; a quote alone creates no store."""
+    return bool(os.environ.get("OUVRAGE_STORE")) or (home() / "ouvrage.db").exists()
+
+
 def _rates(ledger: Any, currency: str, others: set[str]) -> dict[str, Any]:
-    """Recorded rates of exchange; the store is opened only where there are several currencies."""
-    if not others:
+    """Recorded rates of exchange, where several currencies meet."""
+    if not others or ledger is None:
         return {}
     from ouvrage.cli.fx import rates_between
 
-    if ledger is not None:
-        return rates_between(ledger, currency, others)
-    with _opened() as own:
-        return rates_between(own, currency, others)
+    return rates_between(ledger, currency, others)
+
+
+def _questions(ledger: Any, providers: set[str]) -> dict[str, tuple[str, ...]]:
+    """What is recorded as not known of these providers."""
+    if ledger is None or not providers:
+        return {}
+    from ouvrage.cli.evidence_book import evidence_in
+    from ouvrage.evidence.dossier import open_questions
+
+    records = evidence_in(ledger)
+    found = {name: open_questions(name, records) for name in sorted(providers)}
+    return {name: tuple(each.question for each in asked) for name, asked in found.items() if asked}
 
 
 class Billings:

@@ -217,6 +217,11 @@ def bill_text(bill: Bill, plain: bool) -> str:
     lines += ["", f"  {drawn[0]}"]
     for charge, line in zip(bill.charges, drawn[1:], strict=bool(rows)):
         lines += [f"  {line}", f"      {charge.because}"]
+    doubts = {
+        f"{c.rule} ({c.confidence})": None for c in bill.charges if c.confidence != "verified"
+    }
+    if doubts:
+        lines.append(f"rules with fields that are not verified: {', '.join(doubts)}")
     for each in bill.unrated:
         lines.append(f"not rated: {each.resource}: {each.reason}")
     if bill.balance:

@@ -1,28 +1,29 @@
 """``ouvrage run``: its help, and a run as a file that travels to another ledger.
 
 The metering itself is ``ouvrage.meter``; it is reached before this module is imported, so that it
-stays small. ``run export`` and ``run import`` need the store and live here.
+stays small. ``run export``, ``run push`` and ``run import`` need the store and live here.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.ids import code_of
 from ouvrage.cli.ledger import known_runs, opened
 from ouvrage.cli.options import json_option
-from ouvrage.cli.output import say_json, say_text, write_file
+from ouvrage.cli.output import say_bytes, say_json, say_text, write_file
+from ouvrage.store.drop import drop
 from ouvrage.store.exchange import Imported, export_run, import_run
 from ouvrage.store.samples import read_sealed
 
 
 class RunGroup(click.Group):
-    """Metering a command, with two verbs beside it whose names no command should have."""
+    """Metering a command, with a few verbs beside it whose names no command should have."""
 
     def get_help(self, ctx: click.Context) -> str:
         """The meter's own help, then the verbs about files."""
@@ -60,7 +61,7 @@ def export(name: str, file: str | None, as_json: bool) -> None:
         samples = read_sealed(ledger.home, found)
         content = export_run(ledger.store.records(subject=found), samples)
     if file == "-":
-        sys.stdout.buffer.write(content)
+        say_bytes(content)
         return
     path = Path(file or f"{code_of(found)}.ouvrage")
     write_file(path, content)
@@ -68,6 +69,42 @@ def export(name: str, file: str | None, as_json: bool) -> None:
         say_json({"run": found, "code": code_of(found), "file": str(path), "bytes": len(content)})
     else:
         say_text(f"{code_of(found)} is in {path}; elsewhere: ouvrage run import {path}")
+
+
+@run.command("push")
+@click.argument("name", metavar="RUN")
+@click.option(
+    "--to",
+    "target",
+    metavar="DIR",
+    required=True,
+    help="A directory that the receiver empties, such as one on a shared disk.",
+)
+@json_option
+def push(name: str, target: str, as_json: bool) -> None:
+    """Put RUN, with its raw samples, into the directory DIR, from which others import it.
+
+    Pushing it again changes nothing; when more is known about it, another file is added.
+    """  # fmt: skip
+    if "://" in target:
+        raise OuvrageError(
+            "push/no-server", "there is no server to push to yet; --to names a directory",
+            hint="ouvrage run push RUN --to DIR, and there: ouvrage run import FILE",
+        )  # fmt: skip
+    with opened() as ledger:
+        (found,) = known_runs(ledger, [name], None)
+        samples = read_sealed(ledger.home, found)
+        content = export_run(ledger.store.records(subject=found), samples)
+    dropped = drop(found, content, Path(target))
+    if as_json:
+        result = "accepted" if dropped.new else "exists"
+        say_json(
+            {"run": found, "code": code_of(found), "file": str(dropped.path), "result": result}
+        )
+    elif dropped.new:
+        say_text(f"{code_of(found)} is in {dropped.path}; there: ouvrage run import FILE")
+    else:
+        say_text(f"{code_of(found)} was there already, as {dropped.path}; nothing was changed.")
 
 
 @run.command("import")

@@ -27,7 +27,7 @@ def timeline_of(view: RunView, columns: Columns | None, units: Units, phases: Ph
     return Timeline(
         wall_s=view.wall_us / SECOND,
         cores_allowed=cores_allowed(view.started.host),
-        steps=tuple(_fewer(steps or list(_windowed(view)))),
+        steps=tuple(fewer(steps or list(_windowed(view)))),
         phases=tuple(_bands(phases)),
         bars=tuple(bars_of(units, phases.warmup_laps)),
         unit=units.name,
@@ -93,7 +93,7 @@ def _windowed(view: RunView) -> Iterator[Step]:
         yield Step(from_s=window.from_us / SECOND, to_s=window.to_us / SECOND, cores=cores)
 
 
-def _fewer(steps: Sequence[Step]) -> Iterator[Step]:
+def fewer(steps: Sequence[Step]) -> Iterator[Step]:
     """Neighbours merged until the picture can show them; a gap never disappears in a mean."""
     size = -(-len(steps) // MOST_STEPS) or 1
     for i in range(0, len(steps), size):

@@ -100,7 +100,7 @@ def html(page: Page) -> str:
     ]
     if any(shown.grade == Grade.SIMULATED for shown in _all_shown(page)):
         marks.append(("◌", "simulated"))
-    return _template().render(page=page, marks=marks, patterns=_patterns())
+    return template("report.html.j2").render(page=page, marks=marks, patterns=_patterns())
 
 
 def _patterns() -> Markup:
@@ -116,8 +116,9 @@ def _all_shown(page: Page) -> list[Shown]:
     return [tile.shown for tile in page.tiles] + [c for row in page.rows for c in row.cells]
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
+@lru_cache(maxsize=8)
+def template(name: str) -> Template:
+    """A page's template, with everything in it escaped."""
     environment = Environment(
         loader=PackageLoader("ouvrage.console", "templates"),
         autoescape=True,
@@ -126,4 +127,4 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["bound"] = bound
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)

@@ -61,7 +61,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """A run over time: cores at work, the cores it may use, phases, and the ends of its units."""
+    """A run over time: cores at work, the cores it may use, phases, and the ends of its units.
+
+    The same shape shows other amounts, named by ``what``, with a limit of their own.
+    """
 
     wall_s: float
     cores_allowed: float
@@ -69,6 +72,7 @@ class Timeline:
     phases: tuple[tuple[str, float, float], ...]
     bars: tuple[Bar, ...]
     unit: str
+    what: str = "cores at work"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +179,7 @@ def timeline(name: str, title: str, line: Timeline) -> str:
     known = [s for s in line.steps if s.cores is not None]
     spread = sum((s.cores or 0) * (s.to_s - s.from_s) for s in known)
     lasted = sum(s.to_s - s.from_s for s in known)
-    mean = f"{spread / lasted:.2f} cores at work on average" if lasted else "no samples"
+    mean = f"{spread / lasted:.2f} {line.what} on average" if lasted else "no samples"
     desc = f"{mean} of {line.cores_allowed:g} allowed, {len(line.bars)} {line.unit} ends marked"
     return picture(name, WIDTH, floor + 26, title, desc, *parts)
 

@@ -5,25 +5,31 @@ Decides which figures lead and which pictures follow; words and digits are the c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from ouvrage.base.time import utc_text
+from ouvrage.console.gpus_over_time import gpu_timelines
 from ouvrage.console.over_time import bars_of, cores_allowed, timeline_of
 from ouvrage.console.page import Drawing, Page, Tile
 from ouvrage.console.pictures import Interval, Strip, strips, timeline, unit_bars
 from ouvrage.console.shown import name_in, shown, shown_to_precision, strip_parts
 from ouvrage.evidence.figures import Sheet
 from ouvrage.metering.cause import NAMES, cause_of
+from ouvrage.metering.gpus import GpuTrack
 from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.windows import Columns
+from ouvrage.pricing.accepted import SORTS
 from ouvrage.pricing.report import hints_of, report_text
 from ouvrage.pricing.words import counted, duration, percent, plural, rounded
 
 
-def run_page(view: RunView, sheet: Sheet, columns: Columns | None) -> Page:
-    """The page of a run; ``columns`` are its raw samples where they are at hand."""
+def run_page(
+    view: RunView, sheet: Sheet, columns: Columns | None, gpus: Sequence[GpuTrack] = ()
+) -> Page:
+    """The page of a run; ``columns`` and ``gpus`` are raw samples where they are at hand."""
     reckoning = reckon(view)
     said = report_text(view, sheet, plain=False)
     started = view.started
@@ -33,7 +39,7 @@ def run_page(view: RunView, sheet: Sheet, columns: Columns | None) -> Page:
         headline=said.splitlines()[0],
         lead=(f"{started.label or view.code}: {' '.join(started.command)}",),
         tiles=_tiles(sheet, reckoning),
-        drawings=tuple(_drawings(view, sheet, reckoning, columns)),
+        drawings=tuple(_drawings(view, sheet, reckoning, columns, gpus)),
         notes=(*hints_of(view, reckoning), *notes),
         about=_about(view, reckoning),
         said=said,
@@ -59,6 +65,14 @@ def _tiles(sheet: Sheet, reckoning: Reckoning) -> tuple[Tile, ...]:
             note=f"in {duration(round((sheet.number('wall_s') or 0) * 1_000_000))}",
         ),
     ]
+    if sheet.number("units_accepted") is not None:
+        tiles.append(
+            Tile(
+                label=f"Cost per accepted {name}",
+                shown=shown(sheet, "cost_per_accepted_unit", currency),
+                note=_accepted_words(sheet),
+            )
+        )
     key = reckoning.steady.largest_wait()
     if key is not None and sheet.number("worth.seconds_per_unit") is not None:
         tiles.append(
@@ -71,8 +85,21 @@ def _tiles(sheet: Sheet, reckoning: Reckoning) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
+def _accepted_words(sheet: Sheet) -> str:
+    accepted, rejected = sheet.number("units_accepted"), sheet.number("units_rejected")
+    words = f"{accepted} accepted, {rejected} not"
+    lost = [
+        f"{rounded(cost)} {sort}" for sort in SORTS[1:] if (cost := sheet.number(f"cost.{sort}"))
+    ]
+    return f"{words}; {', '.join(lost)}" if lost else words
+
+
 def _drawings(
-    view: RunView, sheet: Sheet, reckoning: Reckoning, columns: Columns | None
+    view: RunView,
+    sheet: Sheet,
+    reckoning: Reckoning,
+    columns: Columns | None,
+    gpus: Sequence[GpuTrack],
 ) -> list[Drawing]:
     drawings = []
     use = reckoning.steady
@@ -95,6 +122,9 @@ def _drawings(
         drawings.append(
             Drawing(heading=heading, svg=timeline("cores", heading, line), caption=caption)
         )
+        for number, (heading, gpu) in enumerate(gpu_timelines(view, gpus, line)):
+            picture = timeline(f"gpu-{number}", heading, gpu)
+            drawings.append(Drawing(heading=heading, svg=picture, caption=_gpu_words(sheet)))
     bars = bars_of(reckoning.units, reckoning.phases.warmup_laps)
     if bars and not reckoning.units.is_command:
         heading = f"Seconds per {reckoning.units.name}"
@@ -103,6 +133,13 @@ def _drawings(
             Drawing(heading=heading, svg=picture, caption=_bars_words(sheet, reckoning))
         )
     return drawings
+
+
+def _gpu_words(sheet: Sheet) -> str:
+    total, covered = sheet.number("energy_j"), sheet.number("energy.coverage")
+    if total is None or covered is None:
+        return ""
+    return f"Energy of the GPUs: {rounded(total)} J in {percent(covered)} of the run."
 
 
 def _sentence(words: str) -> str:

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade
+from ouvrage.evidence.claims import CLAIMED, Entry, claim_fault, claims_in
 from ouvrage.evidence.figures import Figure, Sheet
-from ouvrage.evidence.published import claim_sheet
+from ouvrage.evidence.observations import faults, observations_in
+from ouvrage.evidence.published import entry_sheet
 from ouvrage.ledger.facts import Recorded
-from ouvrage.ledger.kinds import read
+from ouvrage.ledger.kinds import KINDS, Unread, read
 from ouvrage.ledger.laws import Law
 from ouvrage.ledger.view import in_force
 from ouvrage.model.claims import Claim
@@ -46,35 +48,59 @@ def _figure_faults(figure: Figure) -> Iterable[str]:
 
 
 def _claims_stay_claims(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
-    for entry in in_force(records):
-        better = entry.fact.grade in (Grade.MEASURED, Grade.METERED)
-        if entry.fact.kind == Claim.KIND and better:
-            yield entry.fact.key, f"a claim that calls itself {entry.fact.grade.word}"
+    for entry in claims_in(in_force(records)):
+        where = entry.recorded.fact.key
+        if entry.grade not in CLAIMED:
+            yield where, f"a claim that calls itself {entry.grade.word}"
+        for figure in _figures_of(entry) or ():
+            if figure.grade is not None and figure.grade < entry.grade:
+                yield where, f"its figure {figure.path} calls itself {figure.grade.word}"
 
 
 def _claims_are_readable(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
     for entry in in_force(records):
-        if entry.fact.kind != Claim.KIND:
-            continue
-        claim = read(entry.fact)
-        if not isinstance(claim, Claim):
+        claim = read(entry.fact) if entry.fact.kind == Claim.KIND else None
+        if isinstance(claim, Unread) and (entry.fact.kind, entry.fact.version) in KINDS:
             yield entry.fact.key, claim.reason
-            continue
-        try:
-            claim_sheet(claim, 0)
-        except ArithmeticError:
-            yield entry.fact.key, "holds a price or cost that is no number"
+    for entry in claims_in(in_force(records)):
+        where = entry.recorded.fact.key
+        if _figures_of(entry) is None:
+            yield where, "holds a price or cost that is no number"
+        fault = claim_fault(entry.claim, Grade.REPORTED)
+        if fault is not None and entry.recorded.fact.version == Claim.VERSION:
+            yield where, fault[0]
+
+
+def _figures_of(entry: Entry) -> list[Figure] | None:
+    """Every figure made from a claim; None where it holds texts that are no numbers."""
+    try:
+        return list(entry_sheet(entry, 0).figures.values())
+    except ArithmeticError:
+        return None
+
+
+def _observations_say_what_was_answered(
+    records: Sequence[Recorded],
+) -> Iterable[tuple[str, str]]:
+    for seen in observations_in(in_force(records)):
+        for fault in faults(seen.observation, seen.grade):
+            yield seen.recorded.fact.key, f"an observation that {fault}"
 
 
 LAWS: tuple[Law, ...] = (
     Law(
         name="evidence/claims-stay-claims",
-        statement="what somebody else asserts is never measured or metered",
+        statement="what somebody else asserts is never measured or metered, nor is a figure made from it",
         check=_claims_stay_claims,
     ),
     Law(
         name="evidence/claims-readable",
-        statement="every claim can be read, and its prices and costs are numbers",
+        statement="every claim can be read, is whole, and its prices and costs are numbers",
         check=_claims_are_readable,
+    ),
+    Law(
+        name="evidence/observations",
+        statement="an observation holds the answer it was made from and says no more than was answered",
+        check=_observations_say_what_was_answered,
     ),
 )

@@ -18,9 +18,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import runs
+from ouvrage.model import accepted, gpus, rentals, runs
 from ouvrage.model.bills import Bill
-from ouvrage.model.claims import Claim
+from ouvrage.model.claims import Claim, ComparisonClaim
+from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
 from ouvrage.model.records import Conflict, Withdrawal
 
@@ -33,7 +34,23 @@ KINDS: dict[tuple[str, int], type] = {
         runs.RunSpans,
         runs.RunEnded,
         runs.RunSamples,
+        gpus.RunDevice,
+        gpus.RunGpuWindow,
+        gpus.RunEnergyMeter,
+        gpus.RunEnergyWindow,
+        gpus.RunElectricity,
+        accepted.RunAccepted,
+        accepted.RunCampaign,
+        rentals.RentalStarted,
+        rentals.RentalEnded,
+        rentals.RentalRun,
+        rentals.RentalCampaign,
+        rentals.RentalAlarm,
+        ComparisonClaim,
         Claim,
+        Observation,
+        Search,
+        Question,
         Conflict,
         Withdrawal,
         Bill,

@@ -27,6 +27,8 @@ from ouvrage.metering.recognise import Mark, Recogniser
 
 if TYPE_CHECKING:
     from ouvrage.meter.command import Onlooker
+    from ouvrage.meter.matcher import Matcher
+    from ouvrage.meter.summary import Summary
 
 
 class Account:
@@ -39,6 +41,7 @@ class Account:
         origin_us: int,
         supervisor: Supervisor,
         inbox: Inbox,
+        matcher: Matcher | None,
     ) -> None:
         self._options = options
         self._run = new_id()
@@ -47,9 +50,15 @@ class Account:
         self._supervisor = supervisor
         self._inbox = inbox
         self._instruments = Instruments()
-        self._recogniser = Recogniser(options.unit, options.unit_regex)
+        self._recogniser = Recogniser(options.unit, None)
+        self._matcher = matcher
         self._spool = self._open_spool()
+        if options.campaign:
+            self._spool.write({"k": "campaign", "name": options.campaign})
         self._record = Record(self._spool)
+        if options.electricity:
+            price = options.electricity
+            self._record.electricity(price.amount, price.currency or "EUR")
 
     def _open_spool(self) -> SpoolFile:
         """The spool in the home; where that cannot be, one in memory, for the summary alone."""
@@ -93,7 +102,10 @@ class Account:
         self._record.note(self._now(), code, text)
 
     def _look(self, stream: str, data: bytes, moment_us: int) -> None:
-        self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
+        if self._matcher:
+            self._matcher.feed(stream, data, moment_us - self._origin)
+        else:
+            self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
 
     def _mark(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
@@ -104,6 +116,9 @@ class Account:
         supervisor = self._supervisor
         tree = self._instruments.tree
         tree.add(child)
+        if self._matcher:
+            tree.leave_out(self._matcher.pid)
+            self._matcher.attend(self._mark)
         onlooker.attend(self._look)
         sampler = Sampler(
             self._record,
@@ -112,19 +127,30 @@ class Account:
             self._origin,
             supervisor,
             self._preload,
+            self._options.wall_meter,
         )
         sampler.start()
         ended = supervisor.wait(tree) - self._origin
         sampler.join()
         sampler.finish()
         drained = supervisor.drain(pumps)
+        self._mark_the_rest(ended)
         ending = supervisor.reap(tree)
         outlived = tree.living()
         if drained:
             _leave_behind([pump for pump in pumps if pump.source >= 0])
-        self._note_troubles(pumps, onlooker.fault)
+        fault = self._matcher.fault if self._matcher else onlooker.fault
+        self._note_troubles(pumps, fault)
         self._finish(ending, ended, outlived, supervisor.asked_to_end)
         return ending
+
+    def _mark_the_rest(self, ended: int) -> None:
+        if self._matcher:
+            self._matcher.finish(ended)
+        else:
+            self._mark(self._recogniser.flush(ended))
+            for code, text in self._recogniser.notes():
+                self.note(code, text)
 
     def _note_troubles(self, pumps: list[Pump], fault: str | None) -> None:
         if fault:
@@ -139,7 +165,6 @@ class Account:
             self.note("spool/disk-full", self._spool.trouble)
 
     def _finish(self, ending: Ending, ended: int, outlived: int, asked: bool) -> None:
-        self._mark(self._recogniser.flush(ended))
         self._record.end(
             {
                 "t": ended,
@@ -157,14 +182,14 @@ class Account:
             )
 
     def _preload(self) -> None:
-        if self._options.report or not self._options.quiet:
+        if self._options.tells:
             importlib.import_module("ouvrage.meter.summary")
 
     def tell(self) -> None:
         """The summary and the report; the spool is released afterwards."""
         options = self._options
         try:
-            if options.report or not options.quiet:
+            if options.tells:
                 from ouvrage.meter.summary import Summary
 
                 summary = Summary(list(self._spool.lines()), now_us())
@@ -172,12 +197,20 @@ class Account:
                     summary.show(plain=options.plain)
                 if options.report:
                     summary.write(options.report)
+                self._log(summary)
         except OSError as error:
             voice.warn("report/not-written", str(error))
         except Exception as error:  # noqa: BLE001 -- the exit code is the command's, whatever we do
             voice.warn("report/failed", f"{type(error).__name__}: {error}")
         finally:
             self._spool.close()
+
+    def _log(self, summary: Summary) -> None:
+        if self._options.log_to:
+            from ouvrage.meter.log_to import log_to
+
+            for asked in self._options.log_to:
+                log_to(asked, summary.json(), self._options.command, quiet=self._options.quiet)
 
 
 def _leave_behind(open_pumps: list[Pump]) -> None:

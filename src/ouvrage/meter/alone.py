@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from ouvrage.base.ids import code_of, normal_code
 
 _HELP = """\
 usage: ouvrage run [OPTIONS] -- COMMAND [ARGUMENT ...]
-       ouvrage run export RUN FILE
+       ouvrage run export RUN [FILE]
        ouvrage --version
 
 This is the meter alone. It runs commands, prints their summaries and hands runs on; reports,
@@ -44,16 +45,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _export(arguments: list[str]) -> int:
-    if len(arguments) != 2:
-        raise OuvrageError("run/usage", "a run and a file are needed", hint="run export RUN FILE")
+    if len(arguments) not in (1, 2):
+        raise OuvrageError("run/usage", "a run is needed", hint="ouvrage run export RUN [FILE]")
     from ouvrage.metering.exchange import export_run
     from ouvrage.metering.spool import facts_of, read_spool
     from ouvrage.model.runs import RunSamples
 
-    name, target = arguments
-    path = _spool_of(name)
+    path = _spool_of(arguments[0])
+    target = arguments[1] if arguments[1:] else f"{code_of(path.stem)}.ouvrage"
     data = _read_ended(path)
-    spool = read_spool(data.decode("utf-8", "replace").splitlines(keepends=True))
+    # Only a line feed ends a line: a command's words may hold every other separator.
+    spool = read_spool(io.StringIO(data.decode("utf-8", "backslashreplace"), newline="\n"))
     sealed = RunSamples(
         run=spool.run,
         sha256=hashlib.sha256(data).hexdigest(),

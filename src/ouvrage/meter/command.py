@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.meter import launch, voice
@@ -19,6 +20,9 @@ from ouvrage.meter.options import Options, parser, read_options
 from ouvrage.meter.pump import Pump
 from ouvrage.meter.supervisor import Ending, Signals, Supervisor, die_like
 from ouvrage.meter.wiring import Wiring
+
+if TYPE_CHECKING:
+    from ouvrage.meter.matcher import Matcher
 
 _SWITCH_S = 0.0005
 """The moment of the command's end is noted by a thread: it must not wait for an import."""
@@ -42,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: Options, path: str) -> Ending:
     sys.setswitchinterval(_SWITCH_S)
+    matcher = _matcher(options)
     wiring = Wiring()
     supervisor = Supervisor(Signals(), wiring)
     inbox = Inbox()
@@ -57,7 +62,7 @@ def _run(options: Options, path: str) -> Ending:
         try:
             from ouvrage.meter.account import Account
 
-            account = Account(options, started_us, origin_us, supervisor, inbox)
+            account = Account(options, started_us, origin_us, supervisor, inbox, matcher)
             if inbox_trouble:
                 account.note("inbox/not-open", f"the program cannot report: {inbox_trouble}")
             ending = account.keep(onlooker, pumps, child)
@@ -69,9 +74,20 @@ def _run(options: Options, path: str) -> Ending:
     finally:
         supervisor.release_terminal()
         inbox.close()
+        if matcher:
+            matcher.close()
     if account:
         account.tell()
     return ending
+
+
+def _matcher(options: Options) -> Matcher | None:
+    """The process for a pattern of the user's: made while there is nothing it could inherit."""
+    if options.unit_regex is None:
+        return None
+    from ouvrage.meter.matcher import Matcher
+
+    return Matcher(options.unit, options.unit_regex)
 
 
 def _only_stand_by(supervisor: Supervisor, pumps: list[Pump]) -> Ending:

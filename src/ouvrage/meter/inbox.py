@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ouvrage.adapters.clock import new_id
@@ -70,8 +71,11 @@ class Inbox:
         """The descriptor to poll, -1 where there is none."""
         return self._socket.fileno() if self._socket else -1
 
-    def receive(self, record: Record, origin_us: int, now_us: int) -> None:
-        """Take what has arrived, at most ``MOST_AT_ONCE`` messages, into the record."""
+    def receive(self, record: Record, origin_us: int, now_us: Callable[[], int]) -> None:
+        """Take what has arrived, at most ``MOST_AT_ONCE`` messages, into the record.
+
+        The clock is asked for each: while one is taken in, the program may send the next.
+        """
         self._origin = origin_us
         for _ in range(MOST_AT_ONCE):
             try:
@@ -85,7 +89,7 @@ class Inbox:
             try:
                 if flags & socket.MSG_TRUNC:
                     raise Refused("longer than a message may be")
-                self._take(record, data, _sender(extra), now_us)
+                self._take(record, data, _sender(extra), now_us())
             except Refused:
                 self.refused += 1
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ouvrage.adapters.gpu_port import NAMES, Reading
 from ouvrage.meter.spool_file import SpoolFile
 
 COUNTERS = (
@@ -39,6 +40,8 @@ class Record:
         self._many = 0
         self._lines: list[dict[str, Any]] = []
         self._noted: set[str] = set()
+        self._gpus: dict[int, list[tuple[int, Reading]]] = {}
+        self._meters: list[list[tuple[int, int | None, int | None]]] = []
 
     def sample(self, t: int, values: Values) -> None:
         """The counters and gauges at ``t``; times only rise."""
@@ -63,6 +66,37 @@ class Record:
         with self._lock:
             self._lines.append({"k": "spans", **line})
 
+    def gpu(self, number: int, t: int, about: dict[str, Any]) -> None:
+        """A GPU that was found, and its number in this run."""
+        with self._lock:
+            self._lines.append({"k": "gpu", "gpu": number, "t": t, "about": about})
+
+    def gpu_sample(self, number: int, t: int, values: Reading) -> None:
+        """One reading of a GPU."""
+        with self._lock:
+            self._gpus.setdefault(number, []).append((t, values))
+
+    def electricity(self, amount: str, currency: str) -> None:
+        """What the user says a kilowatt-hour costs."""
+        with self._lock:
+            self._lines.append({"k": "electricity", "amount": amount, "currency": currency})
+
+    def meter(self, kind: str, name: str, covers: str, t: int) -> int:
+        """A meter of energy that was found; its number in this run."""
+        with self._lock:
+            number = len(self._meters)
+            self._meters.append([])
+            about = {"kind": kind, "name": name, "covers": covers}
+            self._lines.append({"k": "meter", "meter": number, "t": t, **about})
+            return number
+
+    def meter_sample(
+        self, number: int, t: int, power_mw: int | None, energy_uj: int | None
+    ) -> None:
+        """One reading of a meter of energy."""
+        with self._lock:
+            self._meters[number].append((t, power_mw, energy_uj))
+
     def note(self, t: int, code: str, text: str) -> None:
         """Something the meter met; each code once a run."""
         with self._lock:
@@ -86,6 +120,33 @@ class Record:
     def _gathered(self) -> list[dict[str, Any]]:
         lines = [*self._sample_line(), *self._mark_lines(), *self._lines]
         self._lines = []
+        return [*lines, *self._gpu_lines(), *self._meter_lines()]
+
+    def _gpu_lines(self) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for number, readings in self._gpus.items():
+            columns = zip(NAMES, zip(*(values for _, values in readings), strict=True), strict=True)
+            told = {
+                name: column
+                for name, column in columns
+                if any(value is not None for value in column)
+            }
+            times = [t for t, _ in readings]
+            lines.append({"k": "gpus", "gpu": number, "t": times, "c": told})
+        self._gpus = {}
+        return lines
+
+    def _meter_lines(self) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for number, readings in enumerate(self._meters):
+            if readings:
+                times, power, energy = (list(column) for column in zip(*readings, strict=True))
+                columns = {"power_mw": power, "energy_uj": energy}
+                told = {
+                    name: held for name, held in columns.items() if any(v is not None for v in held)
+                }
+                lines.append({"k": "meters", "meter": number, "t": times, "c": told})
+                readings.clear()
         return lines
 
     def _sample_line(self) -> list[dict[str, Any]]:

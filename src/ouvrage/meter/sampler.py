@@ -17,6 +17,8 @@ from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.kept_file import Room
 from ouvrage.adapters.process_tree import DETAIL, PROCESSES, ProcessTree, ThreadClock
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
+from ouvrage.meter.energy import HostEnergy, wall_feed
+from ouvrage.meter.gpus import gpu_feed
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.record import Record
 from ouvrage.meter.supervisor import Supervisor
@@ -26,13 +28,14 @@ FLUSH_US = 5_000_000
 KEPT_OPEN = 400
 PRELOAD_US = 2_000_000
 _NEVER = 1 << 62
+_FEED = "GPUs or the meter at the wall could not be looked after"
 
 
 class Instruments:
     """Everything that is read: the process tree, its reporting thread, the cgroup, the host."""
 
     def __init__(self) -> None:
-        room = Room(_descriptors_to_keep())
+        room = self.room = Room(_descriptors_to_keep())
         self.cgroup = Cgroup(room)
         self.host = HostCounters(room)
         self.tree = ProcessTree(os.getpid(), room)
@@ -80,6 +83,7 @@ class Sampler(threading.Thread):
         origin_us: int,
         supervisor: Supervisor,
         preload: Callable[[], None],
+        wall: str | None = None,
     ) -> None:
         super().__init__(name="sampler", daemon=True)
         self._record = record
@@ -88,22 +92,30 @@ class Sampler(threading.Thread):
         self._origin = origin_us
         self._supervisor = supervisor
         self._preload = preload
+        tree = instruments.tree
+        self._energy = HostEnergy(record, instruments.room)
+        gpus = gpu_feed(record, tree, origin_us, PERIOD_US)
+        self._feeds = [gpus] if gpus else []
+        if wall:
+            self._feeds.append(wall_feed(wall, record, tree, origin_us, PERIOD_US))
 
     def run(self) -> None:
-        """The loop."""
+        """The loop; at its end every feed is asked for a last word."""
         self._guarded(self._loop)
+        for feed in self._feeds:
+            self._guarded(lambda feed=feed: feed.finish(self._supervisor.moment()), _FEED)
 
     def finish(self) -> None:
         """Take the last messages and the last sample; the thread has ended."""
         self._guarded(self.receive)
         self._guarded(self.sample)
 
-    def _guarded(self, step: Callable[[], None]) -> None:
-        """What breaks here is noted and ends the sampling, never the command."""
+    def _guarded(self, step: Callable[[], None], what: str = "sampling ended") -> None:
+        """What breaks here is noted and ends that step, never the command."""
         try:
             step()
         except Exception as error:  # noqa: BLE001 -- the command must not feel a fault of the meter's
-            text = f"sampling ended: {type(error).__name__}: {error}"
+            text = f"{what}: {type(error).__name__}: {error}"
             self._record.note(self._moment(), "meter/sampler", text)
 
     def _now(self) -> int:
@@ -123,6 +135,7 @@ class Sampler(threading.Thread):
             now = self._now()
             if now >= due:
                 self.sample()
+                self._look_at_feeds(begin=due == 0)
                 due = (now // PERIOD_US + 1) * PERIOD_US
             if now >= flush_due:
                 self._record.flush(sync=flush_due == 0)
@@ -137,9 +150,15 @@ class Sampler(threading.Thread):
             if self._supervisor.stop in ready:
                 return
 
+    def _look_at_feeds(self, *, begin: bool) -> None:
+        """What breaks in a feed leaves the rest of the sampling alone."""
+        now = monotonic_us()
+        for feed in self._feeds:
+            self._guarded(lambda feed=feed: feed.begin(now) if begin else feed.read(now), _FEED)
+
     def receive(self) -> None:
         """Take what the program reported."""
-        self._inbox.receive(self._record, self._origin, self._supervisor.moment())
+        self._inbox.receive(self._record, self._origin, self._supervisor.moment)
         if self._inbox.emitter:
             self._instruments.emitter.follow(*self._inbox.emitter)
 
@@ -147,6 +166,7 @@ class Sampler(threading.Thread):
         """Take one sample now."""
         t = self._moment()
         self._record.sample(t, self._instruments.read())
+        self._energy.sample(t)
         if self._instruments.tree.thinned:
             text = f"more than {PROCESSES} processes or {DETAIL} threads: they are read in turn"
             self._record.note(t, "meter/thinned", text)

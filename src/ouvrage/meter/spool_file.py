@@ -80,6 +80,8 @@ class SpoolFile:
                 self._waiting.popleft()
             if sync:
                 os.fsync(self._fd)
+                if not os.fstat(self._fd).st_nlink:
+                    self.trouble = self.trouble or "its file was removed while it was written"
         except OSError as error:
             self.trouble = self.trouble or f"{error.strerror or error}"
 

@@ -45,11 +45,16 @@ class Summary:
         text = report_text(self._view, self._sheet, plain=plain or not voice.speaks_utf8())
         voice.say(text if text.endswith("\n") else text + "\n")
 
+    def json(self) -> str:
+        """The report as JSON."""
+        return json.dumps(report_json(self._view, self._sheet), ensure_ascii=False, indent=2)
+
     def write(self, path: str) -> None:
         """Write the report whole or not at all."""
-        text = json.dumps(report_json(self._view, self._sheet), ensure_ascii=False, indent=2)
+        text = self.json()
         draft = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{new_id()}")
         try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(draft, "x", encoding="utf-8") as file:
                 file.write(text + "\n")
                 file.flush()

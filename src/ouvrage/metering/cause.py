@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade, weakest
+from ouvrage.metering.gpu_use import device_uses
+from ouvrage.metering.gpus import FAULTS
 from ouvrage.metering.reckoning import Reckoning
 from ouvrage.metering.run_view import RunView
-from ouvrage.metering.timeuse import SAMPLE_RULE, SPAN_RULE
+from ouvrage.metering.timeuse import SPAN_RULE, TimeUse
 
 WORTH_NAMING = Fraction(5, 100)
 NAMES = {
@@ -21,7 +23,7 @@ NAMES = {
     "waiting_storage": "waiting for storage",
     "waiting_network": "waiting for the network",
     "waiting_memory": "waiting for memory",
-    "throttled": "throttled by the CPU limit",
+    "throttled": "throttled",
     "unknown": "unknown",
 }
 
@@ -31,6 +33,7 @@ class Cause:
     """The largest wait of the steady phase: its key, share, grade, and what speaks for it.
 
     ``key`` is None when no wait is worth naming; ``evidence`` then says what is known instead.
+    ``by_gpu`` is whether it is the GPUs that speak for it.
     """
 
     key: str | None
@@ -38,6 +41,7 @@ class Cause:
     grade: Grade | None
     evidence: str
     rule: str
+    by_gpu: bool = False
 
 
 def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
@@ -45,7 +49,7 @@ def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
     use = reckoning.steady
     key = use.largest_wait()
     share = Fraction(use.us[key], use.total_us) if key and use.total_us else Fraction(0)
-    rule = SPAN_RULE if use.emitter else SAMPLE_RULE
+    rule = SPAN_RULE if use.emitter else use.sample_rule
     if key is None or share < WORTH_NAMING:
         return Cause(
             key=None, share=share, grade=None, evidence=_nothing_waited(reckoning), rule=rule
@@ -58,7 +62,8 @@ def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
         if use.measured[key] == use.us[key]
         else weakest((Grade.ASSUMED, view.grade)),
         evidence=_evidence(view, reckoning, key),
-        rule=SPAN_RULE if measured else SAMPLE_RULE,
+        rule=SPAN_RULE if measured else use.sample_rule,
+        by_gpu=_gpus_say(use, key),
     )
 
 
@@ -85,8 +90,35 @@ def _evidence(view: RunView, reckoning: Reckoning, key: str) -> str:
     if key == "waiting_data" and use.counts[key]:
         each = use.us[key] / use.counts[key] / 1000
         said = f"each of {use.counts[key]} waits for a batch took {each:.3g} ms"
+    elif _gpus_say(use, key):
+        said = _gpu_evidence(view, reckoning, key, said)
     shared = _cores(view)
     return f"{said}: {seconds}" + (f"; {shared}" if shared else "")
+
+
+def _gpus_say(use: TimeUse, key: str) -> bool:
+    return use.by_gpu.get(key, 0) * 2 > use.us[key]
+
+
+def _gpu_evidence(view: RunView, reckoning: Reckoning, key: str, said: str) -> str:
+    """What the GPUs say for it; ``said`` where they say nothing of their own."""
+    start, end = reckoning.phases.steady_period
+    uses = device_uses(view, start, end)
+    if key == "waiting_data":
+        load = max((use.busy for use in uses if use.busy is not None), default=None)
+        busy = "" if load is None else f" (its load was {float(100 * load):.0f} %)"
+        return f"the GPU was idle while the processes worked{busy}"
+    if key == "throttled":
+        held: dict[str, Fraction] = {}
+        for use in uses:
+            for name, share in use.reasons:
+                if name in FAULTS:
+                    held[name] = max(held.get(name, Fraction(0)), share)
+        if held:
+            name = max(held, key=lambda one: held[one])
+            words = name.replace("_", " ")
+            return f"the GPU's clocks were held down {float(100 * held[name]):.0f} % of the time by {words}"
+    return said
 
 
 def _cores(view: RunView) -> str | None:

@@ -12,6 +12,7 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.laws import Law
 from ouvrage.ledger.view import in_force
+from ouvrage.metering.gpus import gpu_window_fault
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RUN_KINDS, RunView, fault_of, run_views
 from ouvrage.metering.timeuse import KEYS, TimeUse
@@ -73,6 +74,19 @@ def _window_fault(window: RunWindow) -> str | None:
         if isinstance(value, int) and value < 0:
             return f"{name} is {value}, which nothing counts"
     return None
+
+
+def _gpu_windows_hold(records: Sequence[Recorded]) -> Found:
+    for view in run_views(records).values():
+        for window in view.gpu_windows:
+            found = gpu_window_fault(window)
+            if found:
+                yield f"{view.run}/gpu/{window.gpu}/{window.index}", found
+        for part in view.energy_windows:
+            length = part.to_us - part.from_us
+            if not 0 <= part.covered_us <= length or (part.energy_uj or 0) < 0:
+                where = f"{view.run}/meter/{part.meter}/{part.index}"
+                yield where, f"{part.energy_uj} uJ over {part.covered_us} of {length} us"
 
 
 def _spans_hold(records: Sequence[Recorded]) -> Found:
@@ -151,6 +165,11 @@ LAWS: tuple[Law, ...] = (
         name="metering/windows-hold",
         statement="no window covers more than it lasts, works more than it covers, or is negative",
         check=_windows_hold,
+    ),
+    Law(
+        name="metering/gpu-windows-hold",
+        statement="no window of a GPU or an energy meter covers more than it lasts, or is negative",
+        check=_gpu_windows_hold,
     ),
     Law(
         name="metering/spans-hold",

@@ -17,6 +17,16 @@ from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
+from ouvrage.metering.judgement import SAID_KINDS, Acceptance, acceptance_of, campaigns_of
+from ouvrage.model.gpus import (
+    METER_KINDS,
+    POWER_METHODS,
+    RunDevice,
+    RunElectricity,
+    RunEnergyMeter,
+    RunEnergyWindow,
+    RunGpuWindow,
+)
 from ouvrage.model.runs import (
     OUTCOMES,
     RunEnded,
@@ -31,8 +41,14 @@ MARKS = frozenset(("end", "head", "count"))
 VIAS = ("code", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
-RUN_KINDS = tuple(
-    kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)
+_CURRENCY = re.compile(r"[A-Z]{3}")
+_RUN = re.compile(r"[0-9a-f]{32}")
+ENERGY_KINDS = tuple(
+    kind.KIND for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
+)
+RUN_KINDS = (
+    *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
+    *ENERGY_KINDS,
 )
 
 
@@ -43,7 +59,8 @@ class RunView:
 
     Compared by identity, so that what is reckoned from a view can be kept beside it.
 
-    ``ended`` and ``samples`` are None when the ledger has no such fact (yet).
+    ``ended`` and ``samples`` are None when the ledger has no such fact (yet), ``acceptance`` when
+    nobody has judged the work. ``campaigns`` are those that the run is an attempt in.
     """
 
     run: str
@@ -57,6 +74,13 @@ class RunView:
     keys: Mapping[str, tuple[str, ...]]
     grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
+    devices: tuple[RunDevice, ...] = ()
+    gpu_windows: tuple[RunGpuWindow, ...] = ()
+    meters: tuple[RunEnergyMeter, ...] = ()
+    energy_windows: tuple[RunEnergyWindow, ...] = ()
+    electricity: RunElectricity | None = None
+    acceptance: Acceptance | None = None
+    campaigns: tuple[str, ...] = ()
 
     @property
     def code(self) -> str:
@@ -86,6 +110,8 @@ def price_fault(price: Price | None) -> str | None:
         return None
     if not _AMOUNT.fullmatch(price.amount) or len(price.amount) > _LONGEST_AMOUNT:
         return f"the amount {price.amount[:_LONGEST_AMOUNT]!r} is no plain decimal number"
+    if not _CURRENCY.fullmatch(price.currency):
+        return f"a currency called {price.currency[:_LONGEST_AMOUNT]!r}"
     if price.per not in PER_US:
         return f"a price per {price.per!r}"
     return None
@@ -94,33 +120,58 @@ def price_fault(price: Price | None) -> str | None:
 def fault_of(value: Any) -> str | None:
     """Why a fact's statement cannot be reckoned with though it can be read; None when it can."""
     if isinstance(value, RunStarted):
+        if not _RUN.fullmatch(value.run):
+            return f"a run called {value.run[:40]!r}"
         return price_fault(value.price)
     if isinstance(value, RunMarks):
         lengths = (len(value.mark), len(value.n), len(value.at_us))
         if len(set(lengths)) > 1:
             return f"columns of {lengths} marks"
-        if value.via not in VIAS or not MARKS.issuperset(value.mark):
+        if value.via.partition(":")[0] not in VIAS or not MARKS.issuperset(value.mark):
             return "marks of an unknown sort"
     if isinstance(value, RunEnded):
         if value.outcome not in OUTCOMES:
             return f"an outcome called {value.outcome!r}"
         if value.wall_us < 0:
             return f"a run of {value.wall_us} us"
+    return _energy_fault(value)
+
+
+def _energy_fault(value: Any) -> str | None:
+    if isinstance(value, RunElectricity):
+        return price_fault(Price(amount=value.amount, currency=value.currency, per="h"))
+    if isinstance(value, RunEnergyMeter) and value.kind not in METER_KINDS:
+        return f"an energy meter of the sort {value.kind!r}"
+    if isinstance(value, RunGpuWindow) and value.power_method not in (None, *POWER_METHODS):
+        return f"power of the sort {value.power_method!r}"
     return None
+
+
+def statement_fault(value: Any, run: str) -> str | None:
+    """Why what a fact about a run states is no use in a report of it; None when it is."""
+    if isinstance(value, Unread):
+        return value.reason
+    if value.run != run:
+        return f"it speaks of run {value.run[:40]!r}"
+    return fault_of(value)
 
 
 def run_views(records: Iterable[Recorded]) -> dict[str, RunView]:
     """The runs that these records tell of, by run id, in order of their start."""
     by_run: dict[str, list[Recorded]] = {}
+    said: dict[str, list[Recorded]] = {}
     for entry in in_force(records):
         if entry.fact.kind in RUN_KINDS:
             by_run.setdefault(entry.fact.subject, []).append(entry)
-    views = [view for run, entries in by_run.items() if (view := _view(run, entries)) is not None]
+        elif entry.fact.kind in SAID_KINDS:
+            said.setdefault(entry.fact.subject, []).append(entry)
+    found = (_view(run, entries, said.get(run, [])) for run, entries in by_run.items())
+    views = [view for view in found if view is not None]
     views.sort(key=lambda view: (view.started.started_us, view.run))
     return {view.run: view for view in views}
 
 
-def _view(run: str, entries: list[Recorded]) -> RunView | None:
+def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | None:
     source = next((e.fact.source for e in entries if e.fact.kind == RunStarted.KIND), None)
     held: dict[str, list[tuple[Any, str]]] = {kind: [] for kind in RUN_KINDS}
     unread: list[str] = []
@@ -128,17 +179,15 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         if entry.fact.source != source:
             continue
         value = read(entry.fact)
-        if isinstance(value, Unread):
-            unread.append(f"{entry.fact.key}: {value.reason}")
-        elif fault := fault_of(value):
+        if fault := statement_fault(value, run):
             unread.append(f"{entry.fact.key}: {fault}")
         else:
             held[entry.fact.kind].append((value, entry.fact.key))
     if source is None or not held[RunStarted.KIND]:
         return None
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
-        held[kind].sort(key=lambda pair: pair[0].index)
+    _order(held)
     ended, samples = held[RunEnded.KIND], held[RunSamples.KIND]
+    electricity = held[RunElectricity.KIND]
     return RunView(
         run=run,
         source=source,
@@ -149,6 +198,27 @@ def _view(run: str, entries: list[Recorded]) -> RunView | None:
         ended=ended[0][0] if ended else None,
         samples=samples[0][0] if samples else None,
         keys={kind: tuple(key for _, key in pairs) for kind, pairs in held.items()},
-        grade=weakest(e.fact.grade for e in entries if e.fact.source == source),
+        grade=weakest(
+            entry.fact.grade
+            for entry in entries
+            if entry.fact.source == source and entry.fact.kind != RunElectricity.KIND
+        ),
         unread=tuple(unread),
+        devices=tuple(value for value, _ in held[RunDevice.KIND]),
+        gpu_windows=tuple(value for value, _ in held[RunGpuWindow.KIND]),
+        meters=tuple(value for value, _ in held[RunEnergyMeter.KIND]),
+        energy_windows=tuple(value for value, _ in held[RunEnergyWindow.KIND]),
+        electricity=electricity[0][0] if electricity else None,
+        acceptance=acceptance_of(said),
+        campaigns=campaigns_of(said),
     )
+
+
+def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
+    """Facts of each kind in the order of the run: by device where there are several, by index."""
+    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+        held[kind].sort(key=lambda pair: pair[0].index)
+    held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
+    held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))
+    held[RunEnergyMeter.KIND].sort(key=lambda pair: pair[0].meter)
+    held[RunEnergyWindow.KIND].sort(key=lambda pair: (pair[0].meter, pair[0].index))

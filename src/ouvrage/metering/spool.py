@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, cast
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.names import is_campaign
 from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
+from ouvrage.metering.gpus import GpuTrack, MeterTrack, gpu_windows, meter_windows
 from ouvrage.metering.run_view import fault_of, price_fault
 from ouvrage.metering.windows import Columns, windows_of
+from ouvrage.model.accepted import RunCampaign
+from ouvrage.model.gpus import METER_KINDS, RunDevice, RunElectricity, RunEnergyMeter
 from ouvrage.model.runs import (
     Host,
     RunEnded,
@@ -66,6 +70,10 @@ class Spool:
     notes: tuple[str, ...]
     end: SpoolEnd | None
     last_us: int
+    gpus: tuple[GpuTrack, ...] = ()
+    meters: tuple[MeterTrack, ...] = ()
+    electricity: RunElectricity | None = None
+    campaigns: tuple[str, ...] = ()
 
     @property
     def run(self) -> str:
@@ -139,16 +147,47 @@ def _broken(number: int, error: Exception) -> OuvrageError:
     )
 
 
+class _Rows:
+    """Samples gathered line by line; their times only rise."""
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+        self.values: dict[str, list[int | None]] = {}
+
+    def take(self, line: Json) -> list[int]:
+        """Append a line's samples; its times."""
+        times = [_whole(t) for t in line["t"]]
+        before = [*self.times[-1:], *times]
+        if any(later < earlier for earlier, later in pairwise(before)):
+            raise ValueError("samples run backwards in time")
+        columns = {
+            str(name): _column(values, times) for name, values in _mapping(line["c"]).items()
+        }
+        for name in columns.keys() - self.values.keys():
+            self.values[name] = [None] * len(self.times)
+        for name, held in self.values.items():
+            held.extend(columns.get(name) or [None] * len(times))
+        self.times.extend(times)
+        return times
+
+    def columns(self) -> Columns:
+        """Everything taken."""
+        return Columns(times=tuple(self.times), values=self.values)
+
+
 class _Reader:
     """Takes the lines of one spool in order."""
 
     def __init__(self) -> None:
         self.header: tuple[str, RunStarted] | None = None
-        self.times: list[int] = []
-        self.values: dict[str, list[int | None]] = {}
+        self.rows = _Rows()
+        self.gpus: dict[int, tuple[RunDevice, _Rows]] = {}
+        self.meters: dict[int, tuple[RunEnergyMeter, _Rows]] = {}
+        self.electricity: RunElectricity | None = None
         self.marks: list[RunMarks] = []
         self.spans: list[RunSpans] = []
         self.notes: list[str] = []
+        self.campaigns: list[str] = []
         self.end: SpoolEnd | None = None
         self.last_us = 0
         self.foreign = 0
@@ -158,11 +197,17 @@ class _Reader:
         if self.header is None:
             self.header = _header(line)
             return
-        takers: dict[str, Callable[[Json], None]] = {
+        takers: dict[str, Callable[[Json], object]] = {
             "samples": self._samples,
             "marks": self._marks,
             "spans": self._spans,
             "note": self._note,
+            "gpu": self._gpu,
+            "gpus": lambda line: self._of(self.gpus, line["gpu"]).take(line),
+            "meter": self._meter,
+            "meters": lambda line: self._of(self.meters, line["meter"]).take(line),
+            "electricity": self._electricity,
+            "campaign": self._campaign,
             "end": self._end,
         }
         if kind in takers:
@@ -185,12 +230,22 @@ class _Reader:
         return Spool(
             source=source,
             started=started,
-            columns=Columns(times=tuple(self.times), values=self.values),
+            columns=self.rows.columns(),
             marks=tuple(self.marks),
             spans=tuple(self.spans),
             notes=tuple(self.notes),
             end=self.end,
             last_us=self.last_us,
+            gpus=tuple(
+                GpuTrack(device=device, columns=rows.columns())
+                for device, rows in self.gpus.values()
+            ),
+            meters=tuple(
+                MeterTrack(meter=meter, columns=rows.columns())
+                for meter, rows in self.meters.values()
+            ),
+            electricity=self.electricity,
+            campaigns=tuple(dict.fromkeys(self.campaigns)),
         )
 
     @property
@@ -201,19 +256,41 @@ class _Reader:
         self.last_us = max(self.last_us, *(t for t in moments if t is not None), 0)
 
     def _samples(self, line: Json) -> None:
-        times = [_whole(t) for t in line["t"]]
-        before = [*self.times[-1:], *times]
-        if any(later < earlier for earlier, later in pairwise(before)):
-            raise ValueError("samples run backwards in time")
-        columns = {
-            str(name): _column(values, times) for name, values in _mapping(line["c"]).items()
-        }
-        for name in columns.keys() - self.values.keys():
-            self.values[name] = [None] * len(self.times)
-        for name, held in self.values.items():
-            held.extend(columns.get(name) or [None] * len(times))
-        self.times.extend(times)
-        self._see(times)
+        self._see(self.rows.take(line))
+
+    def _gpu(self, line: Json) -> None:
+        number = _whole(line["gpu"])
+        if number in self.gpus:
+            raise ValueError(f"GPU {number} for the second time")
+        self.gpus[number] = (_device(self._run, number, _mapping(line["about"])), _Rows())
+
+    def _meter(self, line: Json) -> None:
+        number, kind = _whole(line["meter"]), _text(line["kind"])
+        if number in self.meters or kind not in METER_KINDS:
+            raise ValueError(f"energy meter {number}, {kind!r}")
+        meter = RunEnergyMeter(
+            run=self._run,
+            meter=number,
+            kind=kind,
+            name=_text(line["name"]),
+            covers=_text(line["covers"]),
+        )
+        self.meters[number] = (meter, _Rows())
+
+    def _electricity(self, line: Json) -> None:
+        stated = RunElectricity(
+            run=self._run, amount=_text(line["amount"]), currency=_text(line["currency"])
+        )
+        fault = fault_of(stated)
+        if fault or self.electricity:
+            raise ValueError(fault or "a second price of electricity")
+        self.electricity = stated
+
+    @staticmethod
+    def _of(held: Mapping[int, tuple[Any, _Rows]], number: Any) -> _Rows:
+        if number not in held:
+            raise ValueError(f"readings of {number!r}, which was not introduced")
+        return held[number][1]
 
     def _marks(self, line: Json) -> None:
         marks = RunMarks(
@@ -261,6 +338,13 @@ class _Reader:
     def _note(self, line: Json) -> None:
         self.notes.append(f"{_text(line['code'])}: {_text(line['text'])}")
         self._see([_whole(line["t"])])
+
+    def _campaign(self, line: Json) -> None:
+        name = _text(line["name"])
+        if is_campaign(name):
+            self.campaigns.append(name)
+        else:
+            self.foreign += 1
 
     def _end(self, line: Json) -> None:
         if self.end is not None:
@@ -326,6 +410,20 @@ def _host(stated: Json) -> Host:
     )
 
 
+_DEVICE_TEXTS = ("uuid", "name", "serial", "pci", "driver")
+
+
+def _device(run: str, number: int, about: Json) -> RunDevice:
+    told: dict[str, Any] = {
+        name: None
+        if about.get(name) is None
+        else (_text(about[name]) if name in _DEVICE_TEXTS else _whole(about[name]))
+        for name in (field.name for field in fields(RunDevice))
+        if name not in ("run", "gpu", "chosen")
+    }
+    return RunDevice(run=run, gpu=number, chosen=about.get("chosen") is not False, **told)
+
+
 def _whole(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} where a whole number was expected")
@@ -350,7 +448,7 @@ def _text(value: Any) -> str:
 
 
 def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
-    """The facts of a run: start, windows, marks, spans, sealed samples and end, in that order."""
+    """The facts of a run: start, campaigns, windows, marks, spans, sealed samples, end, in order."""
     make = _Maker(spool)
     windows = windows_of(
         spool.run, spool.columns, wall_us=spool.wall_us, period_us=spool.started.period_us,
@@ -358,14 +456,37 @@ def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     )  # fmt: skip
     wall = spool.wall_us
     facts = [make.fact(spool.started, "start", 0, 0)]
+    for campaign in spool.campaigns:
+        joined = RunCampaign(run=spool.run, campaign=campaign)
+        facts.append(make.fact(joined, f"campaign/{campaign}", 0, wall))
     facts += [make.fact(w, f"window/{w.index}", w.from_us, w.to_us) for w in windows]
     for marks in spool.marks:
         known = [t for t in marks.at_us if t is not None] or [0, wall]
         facts.append(make.fact(marks, f"marks/{marks.index}", min(known), max(known)))
     for spans in merged_spans(spool.spans):
         facts.append(make.fact(spans, f"spans/{spans.index}", spans.from_us, spans.to_us))
+    facts += _energy_facts(spool, make)
     facts.append(make.fact(sealed, "samples", 0, wall))
     facts.append(make.fact(_ended(spool), "end", wall, wall))
+    return facts
+
+
+def _energy_facts(spool: Spool, make: _Maker) -> list[Fact]:
+    """What the GPUs and the energy meters of a run said."""
+    wall, period = spool.wall_us, spool.started.period_us
+    facts: list[Fact] = []
+    for track in spool.gpus:
+        name = f"gpu/{track.device.gpu}"
+        facts.append(make.fact(track.device, name, 0, wall))
+        cut = gpu_windows(track, wall_us=wall, period_us=period, window_us=WINDOW_US)
+        facts += [make.fact(w, f"{name}/{w.index}", w.from_us, w.to_us) for w in cut]
+    for meter in spool.meters:
+        name = f"meter/{meter.meter.meter}"
+        facts.append(make.fact(meter.meter, name, 0, wall))
+        parts = meter_windows(meter, wall_us=wall, period_us=period, window_us=WINDOW_US)
+        facts += [make.fact(w, f"{name}/{w.index}", w.from_us, w.to_us) for w in parts]
+    if spool.electricity:
+        facts.append(make.fact(spool.electricity, "electricity", 0, wall, Grade.ASSUMED))
     return facts
 
 
@@ -401,7 +522,9 @@ def _merged(index: int, group: Sequence[RunSpans]) -> RunSpans:
 class _Maker:
     spool: Spool
 
-    def fact(self, value: Any, name: str, start: int, end: int) -> Fact:
+    def fact(
+        self, value: Any, name: str, start: int, end: int, grade: Grade = Grade.MEASURED
+    ) -> Fact:
         began = self.spool.started.started_us
         return fact_of(
             value,
@@ -410,7 +533,7 @@ class _Maker:
             subject=self.spool.run,
             valid_from=began + start,
             valid_to=began + end,
-            grade=Grade.MEASURED,
+            grade=grade,
         )
 
 

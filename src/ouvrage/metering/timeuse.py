@@ -5,19 +5,21 @@ that thread's wait for a core, is ``measured``. The rest is inferred window by w
 of the whole process tree and is ``assumed``, by the rules below. Time that no rule explains, and
 time in which no samples came, is ``unknown``: unknown rather than wrong.
 
-Waiting for data is only ever known from spans, since a sleeping process does not say what for.
+Waiting for data is known from spans, since a sleeping process does not say what for; a GPU that is
+idle while the processes work says so too (``gpu_time``), which is assumed.
 Waiting for the network is not inferred either: bytes on the wire are no proof of a wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
 from ouvrage.base.numbers import split_whole
 from ouvrage.base.time import SECOND
+from ouvrage.metering.gpu_time import GPU_RULE, GpuLoad, GpuTime
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunSpans, RunWindow
 
@@ -58,6 +60,7 @@ class TimeUse:
     """Microseconds of each key in ``from_us .. to_us``, and the part of each that was measured.
 
     ``counts`` is how many spans stand behind a key; ``gap_us`` the part without samples.
+    ``by_gpu`` is the part of each key that GPUs spoke for.
     """
 
     from_us: int
@@ -67,6 +70,12 @@ class TimeUse:
     counts: dict[str, int]
     gap_us: int
     emitter: tuple[int, int] | None
+    by_gpu: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def sample_rule(self) -> str:
+        """The rule by which samples were read."""
+        return f"{GPU_RULE}; {SAMPLE_RULE}" if self.by_gpu else SAMPLE_RULE
 
     @property
     def total_us(self) -> int:
@@ -84,7 +93,7 @@ def time_use(view: RunView, from_us: int, to_us: int) -> TimeUse:
     emitter, pieces = _pieces(view.spans)
     told, counts = _told(pieces, from_us, to_us)
     _less_delays(told, view.windows, pieces, from_us, to_us)
-    inferred, gap = _inferred(view.windows, pieces, from_us, to_us)
+    inferred, by_gpu, gap = _inferred(view, pieces, from_us, to_us)
     total = to_us - from_us
     told = _fitted(told, total)
     inferred = _fitted(inferred, total - sum(told.values()))
@@ -98,6 +107,7 @@ def time_use(view: RunView, from_us: int, to_us: int) -> TimeUse:
         counts=counts,
         gap_us=gap,
         emitter=emitter,
+        by_gpu={key: min(by_gpu[key], inferred[key]) for key in KEYS} if by_gpu else {},
     )
 
 
@@ -226,13 +236,18 @@ def _less_delays(
 
 
 def _inferred(
-    windows: Sequence[RunWindow], pieces: Sequence[_Piece], from_us: int, to_us: int
-) -> tuple[dict[str, int], int]:
-    """What samples say about the time that no span told of, and how long no samples came."""
+    view: RunView, pieces: Sequence[_Piece], from_us: int, to_us: int
+) -> tuple[dict[str, int], dict[str, int], int]:
+    """What samples say about the time that no span told of, and how long no samples came.
+
+    The second is the part that GPUs spoke for, empty where none was used.
+    """
     inferred = dict.fromkeys(KEYS, 0)
+    gpus = GpuTime(view)
+    by_gpu = dict.fromkeys(KEYS, 0) if gpus.speaks else {}
     told = _Told(pieces)
     seen = 0
-    for window in windows:
+    for window in view.windows:
         start, end = max(window.from_us, from_us), min(window.to_us, to_us)
         if start >= end:
             continue
@@ -242,9 +257,16 @@ def _inferred(
         outside = min(covered, max(0, end - start - told.within(start, end)))
         if not outside or window.covered_us <= 0:
             continue
-        for key, amount in _guess(window).items():
+        load = gpus.load(window) if by_gpu else None
+        said = _guess_with_gpu(window, load) if load else {}
+        part = window.to_us - window.from_us - (load.length if load else 0)
+        for key, amount in said.items():
+            by_gpu[key] += amount * outside // window.covered_us
             inferred[key] += amount * outside // window.covered_us
-    return inferred, to_us - from_us - seen
+        for key, amount in _guess(window).items():
+            alone = amount * part // (window.to_us - window.from_us)
+            inferred[key] += alone * outside // window.covered_us
+    return inferred, by_gpu, to_us - from_us - seen
 
 
 class _Told:
@@ -283,6 +305,37 @@ def _guess(window: RunWindow) -> dict[str, int]:
     ):
         guess[key] = max(0, min(amount, rest))
         rest -= guess[key]
+    return guess
+
+
+def _guess_with_gpu(window: RunWindow, load: GpuLoad) -> dict[str, int]:
+    """Split the GPUs' part of a window by ``GPU_RULE``; what is left over stays unknown."""
+    length = window.to_us - window.from_us
+
+    def part(amount: int | None) -> int:
+        return min((amount or 0) * load.covered // length, load.covered)
+
+    moved = (window.read_bytes or 0) + (window.write_bytes or 0)
+    stuck = max(window.blkio_delay_us or 0, window.blocked_us or 0) if moved else 0
+    pressed = (window.psi_memory_us or 0) if window.major_faults else 0
+    active = part(window.active_us)
+    delay = max(0, (window.run_delay_us or 0) - (window.throttled_us or 0))
+    guess = dict.fromkeys(KEYS, 0)
+    guess["computing"], guess["throttled"] = load.busy - load.slowed, load.slowed
+    rest = load.covered - load.busy
+    loaded = 0
+    for key, amount in (
+        ("throttled", part(window.throttled_us)),
+        ("waiting_data", max(0, active - load.busy)),
+        ("waiting_storage", part(stuck)),
+        ("waiting_memory", part(pressed)),
+        ("waiting_data", active),
+        ("waiting_cpu", part(delay)),
+    ):
+        taken = max(0, min(amount - (loaded if key == "waiting_data" else 0), rest))
+        guess[key] += taken
+        loaded += taken if key == "waiting_data" else 0
+        rest -= taken
     return guess
 
 

@@ -1,45 +1,19 @@
 """Which units finished, and how long each took.
 
-Decides which marks count (one name, one way of recognising: marks from code win over a regex of the
-user's, that over the shipped recogniser), how many units they finish, and which of them can be
-timed. A unit is timed from its own head, else from the boundary before it, when both moments are
-known; others are counted and not timed. Several units between two known moments (``every 10 epochs
-a line``, ``unit("image", 64)``) are one observation of their mean.
-
-Numbers that fall back to where a series begins (0 or 1) start a new series and count; any other
-step back repeats something already counted, so it is noted and not counted.
+Decides what the counted stream of marks (``streams``) amounts to, and what a reader should know
+about it. Without any mark, the command itself is the unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 
+from ouvrage.metering.laps import Count, Lap
 from ouvrage.metering.run_view import RunView
+from ouvrage.metering.streams import choose, how, source_hints, streams_of
 from ouvrage.model.runs import RunMarks
 
 COMMAND = "command"
-_RANK = {"code": 0, "regex": 1, "line": 2}
-_HOW = {
-    "code": "marks from the program itself",
-    "regex": "lines that match --unit-regex",
-    "line": "lines that name the unit and its number",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lap:
-    """``count`` units finished from one known moment to another."""
-
-    count: int
-    from_us: int
-    to_us: int
-
-    @property
-    def per_unit_us(self) -> Fraction:
-        """The mean time of one unit of the lap."""
-        return Fraction(self.to_us - self.from_us, self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,25 +42,21 @@ class Units:
 
 def units_of(view: RunView) -> Units:
     """The finished units of a run; without any mark, the command itself is the unit."""
-    chosen = _chosen(view)
-    if not chosen:
+    streams = streams_of(view)
+    if not streams:
         return _command(view)
-    count = _Count()
-    for mark, n, t in _in_order(chosen):
-        count.take(mark, n, t)
-    if view.outcome == "completed":
-        count.exit()
-    name, via = chosen[0].name, chosen[0].via
+    chosen = choose(streams, view.started.unit)
+    count, name, via = chosen.count, chosen.name, chosen.via
     return Units(
         name=name,
         via=via,
-        how=_HOW[via],
+        how=how(via),
         finished=count.finished,
         untimed=count.untimed,
         laps=tuple(count.laps),
         first_us=count.first_us,
         first_timed=count.first_timed,
-        hints=(*_source_hints(view, chosen), *_count_hints(count, name)),
+        hints=(*source_hints(view, streams, chosen), *_count_hints(count, name)),
     )
 
 
@@ -97,37 +67,6 @@ def facts_of_units(view: RunView, units: Units) -> tuple[str, ...]:
     pairs = zip(view.marks, view.facts(RunMarks.KIND), strict=True)
     keys = [key for marks, key in pairs if (marks.name, marks.via) == (units.name, units.via)]
     return (*keys, *view.facts("run.ended"))
-
-
-def _chosen(view: RunView) -> list[RunMarks]:
-    """The marks that count: those of the name asked for if there are any, then the best way."""
-    given = [marks for marks in view.marks if marks.mark]
-    named = [marks for marks in given if marks.name == view.started.unit]
-    given = named or given
-    best = min((_RANK[marks.via] for marks in given), default=None)
-    given = [marks for marks in given if _RANK[marks.via] == best]
-    names = sorted({marks.name for marks in given})
-    if len(names) > 1:
-        coarsest = min(names, key=lambda name: (_size(given, name) < 2, _size(given, name), name))
-        given = [marks for marks in given if marks.name == coarsest]
-    return given
-
-
-def _size(given: Iterable[RunMarks], name: str) -> int:
-    return sum(len(marks.mark) for marks in given if marks.name == name)
-
-
-def _in_order(chosen: Sequence[RunMarks]) -> list[tuple[str, int, int | None]]:
-    """The marks in order; those of several processes are merged by their moments."""
-    rows = [row for marks in chosen for row in zip(marks.mark, marks.n, marks.at_us, strict=True)]
-    if len({marks.pid for marks in chosen}) < 2:
-        return rows
-    held = 0
-    dated: list[tuple[int, tuple[str, int, int | None]]] = []
-    for row in rows:
-        held = row[2] if row[2] is not None else held
-        dated.append((held, row))
-    return [row for _, row in sorted(dated, key=lambda pair: pair[0])]
 
 
 def _command(view: RunView) -> Units:
@@ -147,118 +86,7 @@ def _command(view: RunView) -> Units:
     )
 
 
-@dataclass(slots=True)
-class _Count:
-    """Counts and times units as their marks come."""
-
-    finished: int = 0
-    untimed: int = 0
-    stepped_back: int = 0
-    series: int = 1
-    every: int | None = None
-    first_us: int | None = None
-    first_timed: bool = False
-    laps: list[Lap] = field(default_factory=list[Lap])
-    _first: int | None = None
-    _last: int | None = None
-    _open: tuple[int, int | None] | None = None
-    _edge: int | None = None
-    _lone: int | None = None
-
-    def take(self, mark: str, n: int, t: int | None) -> None:
-        if mark == "head":
-            self._head(n, t)
-        elif mark == "end":
-            self._end(n, t)
-        else:
-            self._group(n, self._edge, t)
-
-    def exit(self) -> None:
-        """The command exited with 0: the last headed unit is finished, at a moment not known."""
-        if self._open is not None:
-            self._open = None
-            self._group(1, None, None)
-
-    def _head(self, n: int, t: int | None) -> None:
-        latest = self._open[0] if self._open else self._last
-        if latest is not None and n <= latest:
-            if not self._restarts(n):
-                return
-            self._close(1, t)
-            self._first = n
-        elif self._open:
-            self._close(n - self._open[0], t)
-        if self._first is None:
-            self._first = n
-        if not self.finished and self.first_us is None:
-            self.first_us = t
-        self._open, self._lone = (n, t), None
-
-    def _end(self, n: int, t: int | None) -> None:
-        latest = self._open[0] - 1 if self._open else self._last
-        if latest is None:
-            self._first = self._lone = n
-            self._group(1, self._edge, t)
-        elif n > latest:
-            self._learn_step(n)
-            self._close(n - latest, t)
-        elif self._restarts(n):
-            self._open, self._first = None, n
-            self._group(1, self._edge, t)
-        else:
-            return
-        self._last = n
-
-    def _restarts(self, n: int) -> bool:
-        """Whether ``n`` begins a new series; otherwise it is noted as a step back."""
-        if n <= 1 and self._first is not None and n <= self._first:
-            self.series += 1
-            return True
-        self.stepped_back += 1
-        return False
-
-    def _learn_step(self, n: int) -> None:
-        """``Epoch 10``, then ``Epoch 20``: a line came every ten, so the first one was ten too."""
-        if self._lone is not None and self._lone > 1 and n == 2 * self._lone:
-            self.every = self._lone
-            self.finished += self._lone - 1
-            self.untimed += self._lone - 1
-        self._lone = None
-
-    def _close(self, count: int, t: int | None) -> None:
-        start = self._open[1] if self._open else self._edge
-        if self._open:
-            self._last = self._open[0] + count - 1
-        self._open = None
-        self._group(count, start, t)
-
-    def _group(self, count: int, start: int | None, end: int | None) -> None:
-        if count <= 0:
-            return
-        if start is not None and end is not None and end > start:
-            self.laps.append(Lap(count=count, from_us=start, to_us=end))
-            self.first_timed |= not self.finished
-        else:
-            self.untimed += count
-        self.finished += count
-        self._edge = end
-
-
-def _source_hints(view: RunView, chosen: Sequence[RunMarks]) -> list[str]:
-    hints: list[str] = []
-    name, via = chosen[0].name, chosen[0].via
-    others = sorted({f"{m.name} ({m.via})" for m in view.marks if (m.name, m.via) != (name, via)})
-    if others:
-        hints.append(f"counted {_HOW[via]} ({name}); left aside: {', '.join(others)}")
-    processes = len({marks.pid for marks in chosen})
-    if processes > 1:
-        hints.append(f"{processes} processes marked {name}s; each mark counts as one")
-    if view.started.unit is not None and name != view.started.unit:
-        hints.append(f"no {view.started.unit} was marked; counted {name} instead")
-    return hints
-
-
-def _count_hints(count: _Count, name: str) -> list[str]:
+def _count_hints(count: Count, name: str) -> list[str]:
     hints: list[str] = []
     if count.finished > 1 and not count.laps:
         hints.append(
@@ -269,6 +97,10 @@ def _count_hints(count: _Count, name: str) -> list[str]:
         hints.append(f"{count.untimed} of {count.finished} {name}s could not be timed")
     if count.every:
         hints.append(f"a line came every {count.every} {name}s; each counts for all of them")
+    elif (count.earliest or 0) > 1:
+        hints.append(
+            f"the first {name} that was seen is number {count.earliest}; none before it is counted"
+        )
     if count.series > 1:
         hints.append(f"the numbers began anew {count.series - 1} times; all series are counted")
     if count.stepped_back:

@@ -70,13 +70,13 @@ def windows_of(
         return []
     times = [min(t, wall_us) for t in columns.times]
     cut = _Cut(columns=columns, times=times, longest_us=GAP_PERIODS * period_us)
-    moments = _edges(times, wall_us, window_us, period_us)
+    moments = edges_of(times, wall_us, window_us, period_us)
     return [
         cut.window(run, index, start, end) for index, (start, end) in enumerate(pairwise(moments))
     ]
 
 
-def _edges(times: Sequence[int], wall_us: int, window_us: int, shortest_us: int) -> list[int]:
+def edges_of(times: Sequence[int], wall_us: int, window_us: int, shortest_us: int) -> list[int]:
     """Moments 0, the first sample at or after each multiple of the window, and the end.
 
     A last window shorter than one sampling period would hold no difference; it joins its neighbour.

@@ -105,9 +105,10 @@ class RunMarks:
     """Lines or calls that marked units, in the order they came; the columns have one length.
 
     ``via`` says how they were recognised: ``code`` (``ouvrage.unit``), ``regex`` (``--unit-regex``)
-    or ``line`` (a shipped recogniser). ``mark`` is ``head`` (unit ``n`` begins here), ``end`` (unit
-    ``n`` ends here) or ``count`` (``n`` more units ended here). ``at_us`` is null where several
-    marks came in one read, so that their moments are not known.
+    or ``line`` (a shipped recogniser; ``line:tqdm`` is that of one tool). ``mark`` is ``head`` (unit
+    ``n`` begins here), ``end`` (unit ``n`` ends here) or ``count`` (``n`` more units ended here;
+    nought where work only begins). ``at_us`` is null where several marks came in one read, so that
+    their moments are not known.
     """
 
     KIND: ClassVar[str] = "run.marks"

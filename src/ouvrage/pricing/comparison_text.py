@@ -13,6 +13,7 @@ from fractions import Fraction
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
+from ouvrage.evidence.claims import interest_words
 from ouvrage.metering.cause import NAMES
 from ouvrage.metering.timeuse import WAITS
 from ouvrage.pricing.pairs import Compared, Pair, SideBySide
@@ -39,10 +40,10 @@ def comparison_lines(comparison: SideBySide, plain: bool) -> list[str]:
 def verdict(pair: Pair, plain: bool) -> str:
     """One sentence: which is the better buy and by how much, or why that cannot be told."""
     first, second = pair.first, pair.second
-    unit = safe(second.reckoning.units.name)
+    unit = unit_of((first, second))
     if pair.cheaper is None:
         return _no_verdict(pair, plain)
-    ratio = pair.cost_ratio or Fraction(1)
+    ratio = Fraction(1) if pair.cost_ratio is None else pair.cost_ratio
     saved = 1 - ratio if pair.cheaper is second else 1 - 1 / ratio
     less = f"{_share(saved)} less per {unit}"
     if pair.price_ratio == 1:
@@ -51,6 +52,12 @@ def verdict(pair: Pair, plain: bool) -> str:
     if pair.cheaper is dearer:
         return f"The dearer host is the better buy: {less}."
     return f"The dearer host loses: {pair.cheaper.name} costs {less}."
+
+
+def unit_of(runs: Sequence[Compared]) -> str:
+    """What is compared: the unit that any of them finished, since one without any has no say."""
+    finished = [run for run in runs if run.reckoning.units.finished]
+    return safe((finished or runs)[0].reckoning.units.name)
 
 
 def _no_verdict(pair: Pair, plain: bool) -> str:
@@ -81,7 +88,7 @@ def _best_of(comparison: SideBySide) -> str:
 def _side_by_side(comparison: SideBySide, plain: bool) -> list[str]:
     pair = comparison.pairs[0]
     runs = (pair.first, pair.second)
-    unit = safe(pair.second.reckoning.units.name)
+    unit = unit_of(runs)
     times, over = ("x", "/") if plain else ("×", "÷")
     rows: list[tuple[str, list[str], str]] = [("", [run.name for run in runs], "")]
     prices = [_price(run, plain) for run in runs]
@@ -226,7 +233,7 @@ def _cost_note(pair: Pair, plain: bool) -> str:
 
 
 def _table(comparison: SideBySide, plain: bool) -> list[str]:
-    unit = safe(comparison.runs[0].reckoning.units.name)
+    unit = unit_of(comparison.runs)
     head = ["run", "price", f"seconds per {unit}", f"cost per {unit}", "against the first"]
     body: list[list[str]] = []
     for index, run in enumerate(comparison.runs):
@@ -266,12 +273,13 @@ def crowd_lines(runs: Sequence[Compared]) -> list[str]:
 
 def _claim(comparison: SideBySide, plain: bool) -> list[str]:
     claim, sheet = comparison.claim, comparison.claim_sheet
-    if claim is None or sheet is None:
+    if claim is None or claim.comparison is None or sheet is None:
         return []
+    about = claim.comparison
     to = "to" if plain else "→"
-    costs = f" {to} ".join(offer.cost_per_unit for offer in claim.offers)
-    prices = f" {to} ".join(offer.price_per_hour for offer in claim.offers)
-    seconds = [sheet.number(f"offers.{i}.seconds_per_unit") for i in range(len(claim.offers))]
+    costs = f" {to} ".join(offer.cost_per_unit for offer in about.offers)
+    prices = f" {to} ".join(offer.price_per_hour for offer in about.offers)
+    seconds = [sheet.number(f"offers.{i}.seconds_per_unit") for i in range(len(about.offers))]
     implied = f" {to} ".join(fixed(value, 1) for value in seconds if value is not None)
     speed_up = sheet.number("speed_up") if "speed_up" in sheet.figures else None
     needed = sheet.number("break_even_speed_up") if speed_up is not None else None
@@ -279,16 +287,19 @@ def _claim(comparison: SideBySide, plain: bool) -> list[str]:
     if speed_up is not None and needed is not None:
         gain = f": {fixed(speed_up, 3)} times as fast, where {fixed(needed, 2)} breaks even"
     grade = mark(Grade.REPORTED, plain)
-    said = f"{safe(claim.said_by)} on {_day(claim.stated_on)}{grade} ({safe(claim.interest)})"
+    interest = interest_words(claim.interest)
+    said = f"{safe(claim.said_by)} {_day(claim.stated_on)}{grade} ({interest})"
     return [
         "",
         f"  For comparison, as published by {said}:",
-        f"  {safe(claim.work)}: {costs} {claim.currency} per {safe(claim.unit)} "
-        f"at {prices} {claim.currency}/h.",
-        f"  That implies {implied} s per {safe(claim.unit)}{gain}.",
+        f"  {safe(about.work)}: {costs} {about.currency} per {safe(about.unit)} "
+        f"at {prices} {about.currency}/h.",
+        f"  That implies {implied} s per {safe(about.unit)}{gain}.",
     ]
 
 
-def _day(text: str) -> str:
+def _day(text: str | None) -> str:
+    if text is None:
+        return "on a day not stated"
     day = date.fromisoformat(text)
-    return f"{day.day} {day.strftime('%B %Y')}"
+    return f"on {day.day} {day.strftime('%B %Y')}"

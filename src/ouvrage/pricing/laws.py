@@ -15,8 +15,11 @@ from ouvrage.evidence.figures import Sheet
 from ouvrage.evidence.laws import sheet_breaches
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.laws import Law
+from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView, run_views
+from ouvrage.pricing.accepted import SORTS, acceptance_fault
 from ouvrage.pricing.rates.record import BILLS_ADD_UP
+from ouvrage.pricing.spending_laws import SPENDING_LAWS
 from ouvrage.pricing.unit_cost import sheet_of
 
 US = 1_000_000
@@ -68,6 +71,26 @@ def cost_breaches(view: RunView, sheet: Sheet) -> Iterable[tuple[str, str]]:
             yield f"cost_per_unit.{cost}", f"{paid} is not price x time, {expected}"
 
 
+def _accepted_fits(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
+    for view in run_views(records).values():
+        said = view.acceptance
+        fault = acceptance_fault(said, reckon(view).units) if said else None
+        if fault:
+            yield view.run, fault
+
+
+def _cost_split(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
+    for view in run_views(records).values():
+        if view.acceptance is None:
+            continue
+        sheet = sheet_of(view, 0)
+        parts = [sheet.number(f"cost.{sort}") for sort in SORTS]
+        held = [part for part in parts if part is not None]
+        total = sheet.number("cost.total")
+        if held and (len(held) < len(parts) or min(held) < 0 or sum(held) != total):
+            yield f"{view.run} cost", f"{parts} are not the parts of {total}"
+
+
 LAWS: tuple[Law, ...] = (
     Law(
         name="pricing/figures-stand",
@@ -80,4 +103,15 @@ LAWS: tuple[Law, ...] = (
         check=_costs_recompute,
     ),
     BILLS_ADD_UP,
+    Law(
+        name="pricing/accepted-fits",
+        statement="no run has more accepted units than its meter counted, nor units of another name",
+        check=_accepted_fits,
+    ),
+    Law(
+        name="pricing/cost-split",
+        statement="what a judged run cost is accepted, rejected, failed or cancelled, exactly",
+        check=_cost_split,
+    ),
+    *SPENDING_LAWS,
 )

@@ -17,7 +17,9 @@ from ouvrage.metering.cause import NAMES, Cause, cause_of
 from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
-from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE
+from ouvrage.metering.timeuse import KEYS, SPAN_RULE
+from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.energy import devices_json
 from ouvrage.pricing.summary import crowd_words, summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
 
@@ -34,25 +36,30 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         **_about(view, sheet),
         "unit": reckoning.units.name,
         "units": reckoning.units.finished,
-        "units_accepted": None,
+        "units_accepted": _count(sheet, "units_accepted"),
+        "units_rejected": _count(sheet, "units_rejected"),
+        "acceptance": _acceptance(view),
         "units_timed": sum(lap.count for lap in reckoning.units.laps),
         "seconds_per_unit": _group(
             sheet, "seconds_per_unit", "median", "low", "high", "confidence"
         ),
         "price": _price(view, sheet),
         "cost_per_unit": _group(sheet, "cost_per_unit", "marginal", "all_in", "low", "high"),
-        "cost": _group(sheet, "cost", "total"),
+        "cost": _group(sheet, "cost", "total", *SORTS),
+        "cost_per_accepted_unit": plain_value(sheet["cost_per_accepted_unit"]),
+        "campaigns": list(view.campaigns),
         "time": _group(sheet, "time", *KEYS),
         "time_grades": {key: _word(sheet[f"time.{key}"].grade) for key in KEYS},
         "steady": _group(sheet, STEADY, *KEYS),
         "phases": _group(sheet, "phases", "startup_s", "warmup_s", "steady_s", "rest_s"),
         "worth": _group(sheet, "worth", "seconds_per_unit", "cost_per_unit"),
         "energy_j": plain_value(sheet["energy_j"]),
+        "energy": _energy(view, sheet),
         "coverage": plain_value(sheet["coverage"]),
         "neighbours_cpu": plain_value(sheet["neighbours_cpu"]),
         "grade": _word(headline.grade),
         "grade_shares": shares_json(headline),
-        "devices": [],
+        "devices": devices_json(view, sheet),
         "host": _host(view),
         "why": _why(cause_of(view, reckoning)),
         "unknown": {
@@ -64,7 +71,7 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
             "units": reckoning.units.how,
             "warmup": WARMUP_RULE,
             "spans": SPAN_RULE,
-            "samples": SAMPLE_RULE,
+            "samples": reckoning.whole.sample_rule,
         },
         "hints": hints_of(view, reckoning),
         "notes": list(view.ended.notes) if view.ended else [],
@@ -136,6 +143,24 @@ def _group(sheet: Sheet, root: str, *names: str) -> dict[str, Any]:
     return {name: plain_value(sheet[f"{root}.{name}"]) for name in names}
 
 
+def _count(sheet: Sheet, path: str) -> int | None:
+    value = sheet.number(path)
+    return None if value is None else int(value)
+
+
+def _acceptance(view: RunView) -> dict[str, Any] | None:
+    said = view.acceptance
+    if said is None:
+        return None
+    return {
+        "units": said.units,
+        "unit": said.unit,
+        "why": said.why,
+        "stated": utc_text(said.stated_us),
+        "grade": _word(said.grade),
+    }
+
+
 def _price(view: RunView, sheet: Sheet) -> dict[str, Any] | None:
     price = view.started.price
     if price is None:
@@ -145,6 +170,25 @@ def _price(view: RunView, sheet: Sheet) -> dict[str, Any] | None:
         "currency": price.currency,
         "per": price.per,
         "grade": _word(sheet["price.amount"].grade),
+    }
+
+
+def _energy(view: RunView, sheet: Sheet) -> dict[str, Any]:
+    """Energy beyond the GPUs' own sum: how it is known, per unit, other meters, and its cost."""
+    price, total = view.electricity, sheet["energy_j"]
+    return {
+        "method": total.method if total.value is not None else None,
+        **_group(sheet, "energy", "coverage", "host_j", "host_coverage"),
+        **_group(sheet, "energy", "wall_j", "wall_coverage"),
+        "per_unit": _group(sheet, "energy_per_unit", "marginal_j", "all_in_j"),
+        "electricity": price
+        and {
+            "amount": price.amount,
+            "currency": price.currency,
+            "per": "kWh",
+            "grade": _word(sheet["electricity.amount"].grade),
+        },
+        "cost": _group(sheet, "cost_of_energy", "total", "per_unit"),
     }
 
 

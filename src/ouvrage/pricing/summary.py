@@ -16,6 +16,8 @@ from ouvrage.metering.cause import NAMES, Cause
 from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
+from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.energy_text import energy_rows
 from ouvrage.pricing.words import (
     bar,
     counted,
@@ -47,6 +49,7 @@ def summary_lines(
     lines += _identity(view, plain)
     lines += _figures(view, sheet, reckoning, plain)
     lines += _time(reckoning, cause, sheet, plain)
+    lines += [row(name, text) for name, text in energy_rows(view, sheet, reckoning, plain)]
     notes = view.ended.notes if view.ended else ()
     lines += [f"  note: {safe(note)}" for note in notes]
     lines += [f"  hint: {safe(hint)}" for hint in hints]
@@ -107,8 +110,12 @@ def waited(reckoning: Reckoning, sheet: Sheet, cause: Cause, plain: bool) -> str
     grade = mark(cause.grade, plain)
     if cause.key is None:
         share = Fraction(use.us["computing"], use.total_us)
+        if 2 * use.us["unknown"] > use.total_us:
+            return "where its time went is mostly not known"
         how = sheet["steady.computing"].grade
         return f"it computed {percent(share)} of the time{mark(how, plain)}"
+    if cause.key == "throttled" and cause.by_gpu:
+        return f"clocks of its GPU held down cost {percent(cause.share)} of the time{grade}"
     if cause.key == "throttled":
         return f"the CPU limit stopped it {percent(cause.share)} of the time{grade}"
     what = NAMES[cause.key].removeprefix("waiting ")
@@ -183,6 +190,26 @@ def _figures(view: RunView, sheet: Sheet, reckoning: Reckoning, plain: bool) -> 
         lines.append(row(f"all-in, {counted(units.finished, units.name)}", what))
     elif total and not units.finished:
         lines.append(row("all-in", f"{total}, and no {name} finished to share it"))
+    return lines + _accepted(view, sheet, plain)
+
+
+def _accepted(view: RunView, sheet: Sheet, plain: bool) -> list[str]:
+    """What somebody said of the work, what an accepted unit cost, and what the others did."""
+    said, accepted = view.acceptance, sheet.number("units_accepted")
+    if said is None or accepted is None:
+        return []
+    many = sheet.number("units_rejected") or 0
+    each = money(sheet, "cost_per_accepted_unit", plain)
+    words = f"{accepted} of {counted(accepted + many, said.unit)}{mark(said.grade, plain)}"
+    words += f", {each} each" if each else ""
+    lines = [row("accepted", f"{words}: {shortened(said.why, 60)}")]
+    lost = [
+        f"{money(sheet, f'cost.{sort}', plain)} {sort}"
+        for sort in SORTS[1:]
+        if sheet.number(f"cost.{sort}")
+    ]
+    if lost:
+        lines.append(row("not accepted", ", ".join(lost)))
     return lines
 
 

@@ -17,8 +17,10 @@ from ouvrage.metering.phases import WARMUP_RULE
 from ouvrage.metering.reckoning import Reckoning, covered_us, neighbours_cpu, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median, median_interval
-from ouvrage.metering.timeuse import KEYS, SAMPLE_RULE, SPAN_RULE, TimeUse
+from ouvrage.metering.timeuse import KEYS, SPAN_RULE, TimeUse
 from ouvrage.metering.units import facts_of_units
+from ouvrage.pricing.accepted import accepted_figures
+from ouvrage.pricing.energy import energy_figures
 
 US = 1_000_000
 NO_PRICE = "no price was given; add --price, for example --price 0.30/h"
@@ -38,6 +40,8 @@ def sheet_of(view: RunView, as_of: int) -> Sheet:
         _price(view),
         *_costs(view, reckoning, seconds),
         *_worth(view, reckoning),
+        *accepted_figures(view, reckoning),
+        *energy_figures(view, reckoning),
     ]
     return Sheet(object=view.code, as_of=as_of, figures={f.path: f for f in figures})
 
@@ -84,8 +88,6 @@ def _basics(view: RunView, reckoning: Reckoning) -> Iterable[Figure]:
     else:
         yield unknown("coverage", "1", "share of the wall time sampled", "the run took no time")
     yield _neighbours(view)
-    why = "this host has no energy meter that the run could read"
-    yield unknown("energy_j", "J", "energy of the run's devices", why)
 
 
 def _neighbours(view: RunView) -> Figure:
@@ -156,7 +158,7 @@ def _time_figures(view: RunView, root: str, use: TimeUse) -> Iterable[Figure]:
         held = [(grade, amount) for grade, amount in parts if amount]
         shares = weighted_shares([(Fraction(amount), whole(grade)) for grade, amount in held])
         grade = weakest(grade for grade, _ in held) if held else _empty_grade(view, use)
-        rule = SPAN_RULE if use.measured[key] * 2 > use.us[key] else SAMPLE_RULE
+        rule = SPAN_RULE if use.measured[key] * 2 > use.us[key] else use.sample_rule
         yield known(
             f"{root}.{key}",
             _s(use.us[key]),

@@ -15,7 +15,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+)
 
 from ouvrage.base.errors import OuvrageError
 
@@ -85,7 +91,14 @@ def told(engine: Engine) -> Generator[None]:
 
 
 def _postgres(text: str) -> Engine:
-    url = make_url(text).set(drivername="postgresql+psycopg")
+    try:
+        url = make_url(text).set(drivername="postgresql+psycopg")
+    except (ArgumentError, ValueError) as error:
+        raise OuvrageError(
+            "store/address",
+            "the address of the store cannot be read",
+            hint="write it as postgresql://user@host:5432/database",
+        ) from error
     given = url.query.get("options", ())
     options = " ".join([_DURABLE, *([given] if isinstance(given, str) else given)])
     try:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.facts import Fact, Recorded
-from ouvrage.ledger.kinds import read
+from ouvrage.ledger.kinds import KINDS, read
 from ouvrage.metering import exchange
-from ouvrage.model.runs import RunSamples
+from ouvrage.metering.run_view import RUN_KINDS, statement_fault
+from ouvrage.model.runs import RunSamples, RunStarted
 from ouvrage.store.samples import seal
 from ouvrage.store.store import Outcome, Store
 
@@ -51,6 +52,7 @@ def import_run(data: bytes, store: Store, home: Path, *, now_us: int, own_source
             f"the file says it is run {exported.run} and holds facts about something else",
             where=tuple(strangers[:3]),
         )
+    _check_run(exported)
     if exported.samples is not None:
         _check_samples(exported.facts, exported.samples)
         seal(home, exported.run, exported.samples)
@@ -58,6 +60,23 @@ def import_run(data: bytes, store: Store, home: Path, *, now_us: int, own_source
     return Imported(
         run=exported.run, outcomes=tuple(outcomes), samples=exported.samples is not None
     )
+
+
+def _check_run(exported: exchange.Exported) -> None:
+    """Refuse what could never be reported: nothing that was recorded can be taken out again.
+
+    What a newer version wrote is none of that; it is kept as it came.
+    """
+    found = None if any(fact.kind == RunStarted.KIND for fact in exported.facts) else "no start"
+    for fact in exported.facts:
+        if fact.kind in RUN_KINDS and (fact.kind, fact.version) in KINDS:
+            found = found or statement_fault(read(fact), exported.run)
+    if found:
+        raise OuvrageError(
+            "exchange/damaged",
+            f"the file holds no run that can be reported: {found}",
+            hint="nothing was recorded; export it again where it was metered",
+        )
 
 
 def _check_samples(facts: Sequence[Fact], samples: bytes) -> None:

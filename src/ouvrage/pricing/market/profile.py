@@ -106,7 +106,7 @@ def profile_of_run(
 ) -> Profile | None:
     """What a metered run says about its work; None where no unit could be timed.
 
-    The meter does not know the GPU; ``gpu`` says it (``none`` where there is none).
+    ``gpu`` says which GPU it used where the meter saw none (``none`` where there is none).
     """
     likely = sheet.number("seconds_per_unit.median")
     if likely is None:
@@ -157,23 +157,40 @@ def _host(view: RunView, gpu: str | None, provider: str | None) -> Configuration
     if host.cpu_quota_ppm is not None:
         cores = min(cores, Fraction(host.cpu_quota_ppm, 10**6))
     memory = [m for m in (host.memory_bytes, host.memory_limit_bytes) if m is not None]
-    none = gpu is not None and gpu.lower() == "none"
+    model, count = _gpu(view, gpu)
     return Configuration(
         name=view.started.label,
         provider=provider,
-        gpu=None if gpu is None or none else model_of(gpu),
-        gpus=Fraction(0) if none else None if gpu is None else Fraction(1),
+        gpu=model,
+        gpus=count,
         vcpus=cores,
         memory_mib=Fraction(min(memory), 2**20) if memory else None,
     )
 
 
+def _gpu(view: RunView, gpu: str | None) -> tuple[str | None, Fraction | None]:
+    """The model and number of GPUs: as somebody says, else as the meter saw them."""
+    seen = [device for device in view.devices if device.chosen]
+    if gpu is not None and gpu.lower() == "none":
+        return None, Fraction(0)
+    if gpu is not None:
+        return model_of(gpu), Fraction(max(1, len(seen)))
+    first = next((device for device in seen if device.name), None)
+    if first is None or first.name is None:
+        return None, None
+    memory = None if first.memory_bytes is None else first.memory_bytes // 2**20
+    return model_of(first.name, memory), Fraction(len(seen))
+
+
 def _used(view: RunView, gpu: str | None) -> Needs:
     """Memory that the run was seen to use. Nothing says that it could do with less."""
     peaks = [w.rss_max_bytes for w in view.windows if w.rss_max_bytes is not None]
+    held = [w.memory_used_max_bytes for w in view.gpu_windows if w.memory_used_max_bytes]
+    count = _gpu(view, gpu)[1]
     return Needs(
+        gpu_memory_mib=Fraction(max(held), 2**20) if held and count else None,
         memory_mib=Fraction(max(peaks), 2**20) if peaks else None,
-        gpu=None if gpu is None else gpu.lower() != "none",
+        gpu=None if count is None else count > 0,
     )
 
 

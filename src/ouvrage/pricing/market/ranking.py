@@ -76,7 +76,10 @@ class WouldWin:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best ``top``, all of them counted, the cheapest hour among them, and the excluded."""
+    """The best ``top``, all of them counted, the cheapest hour among them, and the excluded.
+
+    ``questions`` are what is recorded as not known of a provider, by its name.
+    """
 
     profile: Profile
     currency: str
@@ -86,6 +89,7 @@ class Ranking:
     excluded: tuple[Excluded, ...]
     rates: tuple[ExchangeRate, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    questions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 Billings = Callable[[MarketOffer], Billing]

@@ -194,6 +194,11 @@ def warnings(ranking: Ranking, today: str) -> list[str]:
     if best.quote.carried.scaled:
         parts = "; ".join(f"{term.key}: {term.because}" for term in best.quote.carried.terms)
         said.append(f"the time of the first is {best.quote.carried.said_by}, a model: {parts}")
+    said += [
+        f"not known of {safe(who)}: {each}"
+        for who, asked in ranking.questions.items()
+        for each in asked
+    ]
     return [*said, *ranking.notes, *ranking.profile.notes, *map(rate_words, ranking.rates)]
 
 
@@ -212,7 +217,13 @@ def ranking_json(ranking: Ranking, today: str) -> dict[str, Any]:
         "units": None if ranking.profile.units is None else decimal_text(ranking.profile.units),
         "currency": ranking.currency,
         "able": ranking.able,
-        "ranked": [_ranked_json(each, today, id(each) in edge) for each in ranking.ranked],
+        "ranked": [
+            {
+                **_ranked_json(each, today, id(each) in edge),
+                "questions": list(ranking.questions.get(each.quote.offer.provider, ())),
+            }
+            for each in ranking.ranked
+        ],
         "second_wins_if": _second_json(ranking),
         "cheapest_hour": None
         if ranking.cheapest_hour is None

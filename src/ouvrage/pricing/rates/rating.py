@@ -53,8 +53,8 @@ def apply_plan(
         charges=tuple(charges),
         total=total,
         tax=versions[-1].tax,
-        unrated=tuple(_unrated(plan, usage)),
-        notes=(*usage.notes, *rating.notes, *_doubts(versions, usage)),
+        unrated=tuple(_unrated(plan, versions, usage)),
+        notes=(*usage.notes, *rating.notes, *_doubts(versions, usage), *_readings(plan)),
         balance=_balance(versions[-1].prepaid, usage, paid_in, total),
     )
 
@@ -101,19 +101,40 @@ def _ruling(plan: Plan, usage: Usage, until: int | None) -> list[Version]:
     ]
 
 
-def _unrated(plan: Plan, usage: Usage) -> Iterable[Unrated]:
-    """Quantities that no rule of any version counts or includes."""
-    rules = [form for v in plan.versions for rule in v.rules for form in _forms(rule)]
-    known = {name for rule in rules for name in (*rule.of, *rule.includes)}
-    if any(version.prepaid for version in plan.versions):
-        known.add(DEPOSIT)
+def _unrated(plan: Plan, versions: Sequence[Version], usage: Usage) -> Iterable[Unrated]:
+    """Quantities that no rule counts or includes, in any version or in one that rules a part of them."""
     for resource in usage.resources:
-        for name in sorted(resource.quantities - known):
-            yield Unrated(
-                resource=resource.name,
-                quantity=name,
-                reason=f"no rule of {plan.name} prices {name}; what it costs is not known",
+        for name in sorted(resource.quantities):
+            without = [
+                version
+                for version in versions
+                if name not in _priced(version) and _lies_in(resource, name, version)
+            ]
+            when = (
+                ""
+                if len(without) == len(versions)
+                else f" ({without[0].period})"
+                if without
+                else ""
             )
+            if without:
+                reason = f"no rule of {plan.name} prices {name}{when}; what it costs is not known"
+                yield Unrated(resource=resource.name, quantity=name, reason=reason)
+
+
+def _priced(version: Version) -> set[str]:
+    """The quantities that a version knows."""
+    rules = [form for rule in version.rules for form in _forms(rule)]
+    names = {name for rule in rules for name in (*rule.of, *rule.includes)}
+    return names | {DEPOSIT} if version.prepaid else names
+
+
+def _lies_in(resource: Resource, name: str, version: Version) -> bool:
+    """Whether a quantity was there while a version held."""
+    first = min(row.at for row in resource.rows if row.event == name and row.quantity is not None)
+    last = max(row.at for row in resource.rows)
+    ended = version.valid_until is not None and first >= version.valid_until
+    return not ended and (version.valid_from is None or last >= version.valid_from)
 
 
 def _doubts(versions: Iterable[Version], usage: Usage) -> list[str]:
@@ -133,6 +154,15 @@ def _doubts(versions: Iterable[Version], usage: Usage) -> list[str]:
                     f"{resource.name} was {first} before it was {words}: a row may be missing"
                 ] = None
     return list(found)
+
+
+def _readings(plan: Plan) -> list[str]:
+    """That official texts contradict each other, where they do."""
+    others = " and ".join(plan.conflicts_with)
+    words = (
+        f"one of two readings of the provider's texts; the other is {others}. Your invoice decides"
+    )
+    return [words] if others else []
 
 
 def _forms(rule: Rule) -> tuple[Rule, ...]:

@@ -110,8 +110,9 @@ def _on_the_clock(found: Sequence[Session], steps: Steps, calendar: Calendar) ->
 
 
 def _touched(each: Session, steps: Steps, calendar: Calendar) -> tuple[int, int]:
-    if not each.us:
-        return each.start, each.start
+    if not each.us:  # touches no increment; a minimum begins where the clock's increment does
+        start = floor(steps, calendar, each.start)
+        return start, start
     if steps.rounding == "up":
         return floor(steps, calendar, each.start), ceiling(steps, calendar, each.end)
     return ceiling(steps, calendar, each.start), floor(steps, calendar, each.end)

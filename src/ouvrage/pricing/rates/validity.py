@@ -52,7 +52,7 @@ def _unmet(name: str, index: int, until: int, since: int, file: Located) -> Ouvr
     meet = f"the two versions must meet; set valid_from to {day_text(until)}"
     if until < since:
         message = f"{name} has no rule from {early} to {late}"
-        hint = f"{meet}, or add a version for the days between"
+        hint = f"{meet}, or add a plan for the days between"
         return _refusal("rate-plan/gap", message, where, hint)
     return _refusal(
         "rate-plan/overlap", f"{name} has two rules from {early} to {late}", where, meet

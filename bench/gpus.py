@@ -1,0 +1,199 @@
+"""What reading GPUs costs, against nvitop and CodeCarbon, on eight GPUs of the stand-in library.
+
+The stand-in answers from a file, so this is the cost of the software around the driver and says
+nothing about a driver's own. Peers take turns with ours in the same process or the same minute, and
+each figure is set against its bar; a peer that is not installed is named and left out. Exit code 1
+where a bar is missed.
+
+    python -m bench.gpus [--rounds 9] [--seconds 30]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.overhead import Bench, own_time, resident, wait
+
+ROOT = Path(__file__).resolve().parent.parent
+GPUS = 8
+NVITOP, CODECARBON, SHARE, MEMORY_MB = 10.0, 5.0, 0.002, 45.0
+TURNS = """
+import json, os, sys, time
+from ouvrage.adapters.nvml import Nvml
+from ouvrage.meter.gpu_probe import Probe
+rounds, peer = int(sys.argv[1]), sys.argv[2] == "nvitop"
+probe = Probe(Nvml(), os.open(os.devnull, os.O_WRONLY))
+assert probe.open()
+def cost(call, times):
+    call()
+    start = time.process_time_ns()
+    for _ in range(times): call()
+    return (time.process_time_ns() - start) / times / 1000
+theirs = None
+if peer:
+    import nvitop
+    devices = [nvitop.Device(index) for index in range(8)]
+    theirs = lambda: [device.as_snapshot() for device in devices]
+print(json.dumps([(cost(probe.tick, 200), cost(theirs, 20) if theirs else None) for _ in range(rounds)]))
+"""
+CARBON = """
+import logging, sys, time
+logging.disable(logging.CRITICAL)
+from codecarbon import OfflineEmissionsTracker
+tracker = OfflineEmissionsTracker(
+    country_iso_code="FRA", measure_power_secs=1, save_to_file=False, log_level="critical"
+)
+tracker.start()
+print(tracker._conf.get("gpu_count", 0), flush=True)
+for _ in sys.stdin: print(time.process_time(), flush=True)
+"""
+
+
+def build(directory: Path) -> dict[str, str]:
+    """The stand-in with eight cards at work; what a process needs to find it."""
+    library, state = directory / "libnvidia-ml.so.1", directory / "state"
+    words = [shutil.which("cc") or "gcc", "-O2", "-fvisibility=hidden", "-shared", "-fPIC"]
+    words += ["-Wl,-soname,libnvidia-ml.so.1", "-o", str(library)]
+    subprocess.run([*words, str(ROOT / "native" / "nvml_stub.c"), "-lpthread"], check=True)
+    cards = (
+        f"gpu{n}.util_gpu=87\ngpu{n}.power_mw=412000\ngpu{n}.energy_mj=99\n" for n in range(GPUS)
+    )
+    state.write_text(f"count={GPUS}\n" + "".join(cards))
+    called = directory / "nvidia-smi"  # CodeCarbon looks for GPUs only where this can be called
+    called.write_text("#!/bin/sh\nexit 0\n")
+    called.chmod(0o755)
+    return {
+        "LD_LIBRARY_PATH": str(directory),
+        "OUVRAGE_NVML_STATE": str(state),
+        "PATH": f"{directory}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+    }
+
+
+def least(bench: Bench, name: str, value: float, bar: float) -> None:
+    """One line of the table where more is better."""
+    kept = value >= bar
+    bench.missed += not kept
+    mark = "held" if kept else "MISSED"
+    sys.stdout.write(f"{name:<44} {value:>9.4g} {'times':<9} bar {bar:g}  {mark}\n")
+    sys.stdout.flush()
+
+
+def sampling(bench: Bench, rounds: int) -> None:
+    """Processor time of one sample of eight GPUs, ours and nvitop's in turn."""
+    here = importlib.util.find_spec("nvitop") is not None
+    words = [sys.executable, "-c", TURNS, str(rounds), "nvitop" if here else "-"]
+    done = subprocess.run(words, env=bench.environment, check=True, capture_output=True, text=True)
+    pairs: list[list[float]] = json.loads(done.stdout)
+    ours = statistics.median(pair[0] for pair in pairs)
+    sys.stdout.write(f"  a sample of {GPUS} GPUs, written out: {ours:.0f} us of a core\n")
+    if not here:
+        sys.stdout.write("  nvitop is not installed (pip install ouvrage[bench]): left out\n")
+        return
+    theirs = statistics.median(pair[1] for pair in pairs)
+    sys.stdout.write(f"  nvitop's snapshot of {GPUS} GPUs: {theirs:.0f} us of a core\n")
+    ratio = statistics.median(pair[1] / pair[0] for pair in pairs)
+    least(bench, "cheaper than nvitop, median of rounds", ratio, NVITOP)
+
+
+def probe_of(meter: int) -> int:
+    """The meter's child that reads GPUs."""
+    for task in Path(f"/proc/{meter}/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            if b"gpu_probe" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return int(pid)
+    raise SystemExit("the meter did not start reading GPUs")
+
+
+def whole(bench: Bench, seconds: float) -> list[float]:
+    """Meter and child at 1 Hz; the share of a core of each."""
+    with subprocess.Popen(
+        bench.metered("sh", "-c", "trap 'kill 0' TERM; sleep 3600 & sleep 3600 & wait"),
+        env=bench.environment,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        wait(5.0)
+        child = probe_of(process.pid)
+        before = own_time(process.pid), own_time(child)
+        wait(seconds)
+        shares = [
+            (own_time(p) - b) / seconds for p, b in zip((process.pid, child), before, strict=True)
+        ]
+        memory = [resident(p) / 1e6 for p in (process.pid, child)]
+        process.terminate()
+    sys.stdout.write(f"  meter {shares[0]:.3%}, child {shares[1]:.3%} of a core\n")
+    bench.tell(f"meter and child at 1 Hz over {seconds:g} s", sum(shares), SHARE, "of a core")
+    bench.tell("resident memory of the meter", memory[0], MEMORY_MB, "MB")
+    bench.tell("resident memory of the child", memory[1], MEMORY_MB, "MB")
+    return shares
+
+
+def asked(process: subprocess.Popen[bytes]) -> float:
+    """The processor seconds that it says it has used, ended threads included."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
+def carbon(bench: Bench, seconds: float, ours: list[float]) -> None:
+    """CodeCarbon at 1 Hz on the same cards, against all of ours and against the child alone."""
+    if importlib.util.find_spec("codecarbon") is None:
+        sys.stdout.write("  CodeCarbon is not installed (pip install ouvrage[bench]): left out\n")
+        return
+    with subprocess.Popen(
+        [sys.executable, "-c", CARBON],
+        env=bench.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdout
+        gpus = process.stdout.readline().decode()
+        if not gpus:
+            sys.stdout.write("  CodeCarbon is installed and does not start here: left out\n")
+            return
+        wait(3.0)
+        before = asked(process)
+        wait(seconds)
+        share = (asked(process) - before) / seconds
+        memory = resident(process.pid) / 1e6
+        process.kill()
+    sys.stdout.write(f"  CodeCarbon at 1 Hz: {share:.3%} of a core, {memory:.0f} MB resident\n")
+    if gpus.strip() != str(GPUS):
+        sys.stdout.write(f"  CodeCarbon saw {gpus.strip()} of {GPUS} GPUs: no comparison\n")
+        return
+    sys.stdout.write(f"  the child alone is {share / ours[1]:.2g} times cheaper than that\n")
+    least(bench, "cheaper than CodeCarbon at 1 Hz", share / sum(ours), CODECARBON)
+
+
+def main() -> int:
+    """Everything, in order."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    given = parser.parse_args()
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        sys.stdout.write("no C compiler to build the stand-in library with: not measured\n")
+        return 0
+    with tempfile.TemporaryDirectory() as directory:
+        bench = Bench(os.path.join(directory, "home"))
+        bench.environment |= build(Path(directory))
+        sampling(bench, given.rounds)
+        ours = whole(bench, given.seconds)
+        carbon(bench, given.seconds, ours)
+    return 1 if bench.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""Names that people choose and that stand in other names: of campaigns.
+
+Decides their letters alone: whatever a figure's name uses to separate its parts (``:``, ``@``,
+``+``, ``/``) cannot stand in one, nor can white space.
+"""
+
+from __future__ import annotations
+
+from ouvrage.base.errors import OuvrageError
+
+LONGEST = 64
+
+
+def is_campaign(name: str) -> bool:
+    """Whether a text can name a campaign."""
+    joined = name.replace("-", "_").replace(".", "_")
+    return bool(name) and len(name) <= LONGEST and f"_{joined}".isidentifier()
+
+
+def check_campaign(name: str) -> None:
+    """Raise ``OuvrageError`` ``campaign/name`` where a text cannot name a campaign."""
+    if not is_campaign(name):
+        raise OuvrageError(
+            "campaign/name",
+            f"{name!r} is not a campaign's name",
+            hint="letters, digits, '-', '_' and '.': --campaign spring-retraining",
+        )
