@@ -239,3 +239,13 @@ def test_names_from_a_catalogue_cannot_steer_a_terminal(ouvrage: Home, files: Pa
     ):
         said = ouvrage.inside(*words)
         assert "\x1b" not in said.out + said.err
+
+
+def test_what_is_not_known_of_a_provider_stands_beside_its_offers(ouvrage: Home, files: Path):
+    asked = ["evidence", "add", "--question", "who takes over its contracts?", "--provider"]
+    added = ouvrage(*asked, "Genesis Cloud")
+    assert added.code == 0, added
+    words = ["quote", "--profile", "work.toml", "--offers", "offers.csv"]
+    assert "note: not known of Genesis Cloud: who takes over its contracts?" in ouvrage(*words).out
+    value = ouvrage(*words, "--json").json
+    assert value["ranked"][0]["questions"] == ["who takes over its contracts?"]
