@@ -446,3 +446,12 @@ def test_sizes_in_bytes_and_durations_in_words():
     assert (profile.deadline_s, profile.moves.checkpoint_every_s) == (21600, 600)
     assert profile.moves.egress_to == "home"
     assert "'colour' means nothing here" in profile.notes
+
+
+def test_memory_beside_ram_is_the_gpus_and_parts_that_add_up_to_one_are_shares():
+    text = '{"gpu": "RTX 3080", "memory_gib": 10, "ram_gib": 12, "vcpu": 4, "seconds_per_unit": 200, "time": {"compute": 0.6, "wait": 0.4}}'
+    profile = profile_in("w.json", text)
+    assert (profile.needs.gpu_memory_mib, profile.on.memory_mib) == (10 * 1024, 12 * 1024)
+    assert profile.terms == {"computing": 120, "waiting_data": 80}
+    alone = profile_in("w.json", '{"memory_gib": 12, "time": {"compute_s": 1}}')
+    assert (alone.needs.gpu_memory_mib, alone.on.memory_mib) == (None, 12 * 1024)

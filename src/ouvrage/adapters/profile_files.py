@@ -37,7 +37,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "gpu": ("gpu", "gpu_model", "gpu_name", "accelerator"),
     "gpus": ("gpus", "gpu_count", "num_gpus"),
     "vcpus": ("vcpus", "vcpu", "cpus", "cpu", "cores", "vcpus_used", "vcpu_used"),
-    "memory": ("memory_gib", "memory_gb", "memory", "ram_gib", "ram_gb", "ram"),
+    "memory": ("memory_gib", "memory_gb", "memory"),
+    "ram": ("ram_gib", "ram_gb", "ram"),
     "need_gpu_memory": (
         *("gpu_memory_needed_gib", "gpu_memory_gib", "gpu_memory_gb", "gpu_memory"),
         *("memory_needed_gib", "memory_needed", "vram_gib", "vram_gb", "gpu_memory_needed"),
@@ -71,6 +72,11 @@ TIME: dict[str, str] = {
     "data": "waiting_data",
     "loader": "waiting_data",
     "wait": "waiting_data",
+    "wait_data": "waiting_data",
+    "data_wait": "waiting_data",
+    "wait_cpu": "waiting_cpu",
+    "wait_storage": "waiting_storage",
+    "wait_network": "waiting_network",
     "waits": "waiting_data",
     "waiting": "waiting_data",
     "cpu": "waiting_cpu",
@@ -84,6 +90,7 @@ _TIMES = ("time", "time_s", "times", "decomposition", "time_decomposition", "whe
 _NEEDS = ("needs", "requires", "need")
 _MEASURED = ("measured", "timing", "timings", "also_measured")
 _SIZES = ("dataset", "results", "checkpoint", "volume", "image", "exchange")
+_ROUND = Fraction(1, 100)
 _SUFFIX = {"_bytes": Fraction(1, 10**9), "_gb": Fraction(1), "_gib": Fraction(2**30, 10**9)}
 _SUFFIX["_mb"] = Fraction(1, 1000)
 _SUFFIX["_tb"] = Fraction(1000)
@@ -185,7 +192,17 @@ def profile_in(file: str, text: str) -> Profile:
     if not isinstance(value, dict):
         raise fields.refuse("file", type(value).__name__, "a table of fields")
     _take(value, (), fields)
+    _settle_memory(fields)
     return _profile(fields)
+
+
+def _settle_memory(fields: _Fields) -> None:
+    """``memory`` beside ``ram`` is the GPU's that is needed; alone either is the machine's."""
+    if "ram" not in fields.found:
+        return
+    if "memory" in fields.found:
+        fields.found.setdefault("need_gpu_memory", fields.found.pop("memory"))
+    fields.found["memory"] = fields.found.pop("ram")
 
 
 def _of_csv(file: str, text: str) -> dict[str, Any]:
@@ -319,7 +336,12 @@ def _timing(fields: _Fields) -> tuple[Timing, dict[str, Fraction], list[str]]:
             "seconds_per_unit", "nothing", "the seconds that one unit took, or a table [time]"
         )
     likely = total if seconds is None else seconds
-    terms, notes = dict(fields.time), []
+    terms, notes = dict(fields.time), list[str]()
+    if seconds is not None and abs(total - 1) < _ROUND and abs(seconds - 1) > _ROUND:
+        # Parts that add up to one of something longer are shares of it.
+        terms = {key: share * seconds / total for key, share in terms.items()}
+        total = seconds
+        notes.append("the parts of the time add up to 1 and are taken as shares")
     if total > likely:
         raise fields.refuse("time", f"{float(total):g} s", f"no more than {float(likely):g} s")
     if likely > total:
@@ -368,6 +390,7 @@ def _others(fields: _Fields) -> Iterator[Timing]:
     for index, value in enumerate(fields.timings):
         inner = _Fields(f"{fields.file}: measured[{index}]")
         _take(value, (), inner)
+        _settle_memory(inner)
         if {"name", "gpu", "vcpus"} & set(inner.found):
             timing, _, _ = _timing(inner)
             yield timing
