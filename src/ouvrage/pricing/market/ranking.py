@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.model.offers import ExchangeRate, MarketOffer
 from ouvrage.pricing.market.billing import Billing
 from ouvrage.pricing.market.listed import Listed, gpu_memory_mib, hourly
-from ouvrage.pricing.market.profile import Profile, Timing
+from ouvrage.pricing.market.profile import Needs, Profile, Timing
 from ouvrage.pricing.market.quote import Beside, Quote, beside_of, estimate, likely_case, quoted
 from ouvrage.pricing.market.scaling import Carried, carried
 
@@ -136,7 +137,7 @@ class Ranker:
                 able.append((each, time))
         able, late = self._in_time(able)
         best = self._best(able, top)
-        hours = sorted(range(len(able)), key=lambda i: self._hour(able[i][0].offer))
+        hours = self._by_hour([each.offer for each, _ in able])
         places = {index: place for place, index in enumerate(hours, 1)}
         ranked = [self._ranked(able[i][0], places[i]) for i in best]
         cheapest = self._ranked(able[hours[0]][0], 1) if hours else None
@@ -150,8 +151,14 @@ class Ranker:
             rates=tuple(self.rates.values()),
         )
 
-    def _hour(self, offer: MarketOffer) -> Fraction:
-        return hourly(offer) * (self.rate(offer.currency) or 0)
+    def _by_hour(self, offers: Sequence[MarketOffer]) -> list[int]:
+        """The offers' indices, the cheapest hour first."""
+        every = range(len(offers))
+        if all((o.per, o.split, o.currency) == ("h", "node", self.currency) for o in offers):
+            prices = [Decimal(offer.price) for offer in offers]  # as exact, and compared faster
+            return sorted(every, key=prices.__getitem__)
+        hours = [hourly(offer) * (self.rate(offer.currency) or 0) for offer in offers]
+        return sorted(every, key=hours.__getitem__)
 
     def _admitted(
         self, each: Listed, memo: dict[tuple[object, ...], Carried | None]
@@ -233,7 +240,7 @@ def unable(profile: Profile, offer: MarketOffer) -> tuple[str, str] | None:
     """Why an offer cannot do the work, or None. A need that nobody stated excludes nobody."""
     if offer.split in ("gpu", "host"):
         return "price", f"the price is the {offer.split}'s alone; it is no whole machine"
-    if not hourly(offer):
+    if not Decimal(offer.price):
         return "price", "a price of 0 is no price"
     if offer.interruptible and profile.interruptible is not True:
         said = (
@@ -245,10 +252,15 @@ def unable(profile: Profile, offer: MarketOffer) -> tuple[str, str] | None:
     return _too_small(profile, offer)
 
 
+_ONLY_A_GPU = Needs(gpu=True)
+
+
 def _too_small(profile: Profile, offer: MarketOffer) -> tuple[str, str] | None:
     needs = profile.needs
-    if needs.gpu and not Fraction(offer.gpus):
+    if needs.gpu and not Decimal(offer.gpus):
         return "GPU", "it has no GPU"
+    if needs == _ONLY_A_GPU or needs == Needs():
+        return None
     held: tuple[tuple[str, Fraction | None, Fraction | None, str], ...] = (
         ("memory", needs.gpu_memory_mib, _fraction(gpu_memory_mib(offer)), "MiB of GPU memory"),
         ("memory", needs.memory_mib, _fraction(offer.memory_mib), "MiB of RAM"),
