@@ -7,15 +7,17 @@ prices themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ouvrage.adapters.catalogues.files import load_catalogue
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import utc_text
-from ouvrage.cli.ledger import Ledger
 from ouvrage.model.offers import MarketOffer, MarketReading
 from ouvrage.pricing.market.gpus import model_of
 from ouvrage.pricing.market.listed import Listed, current, latest, offers_of, readings_of
+
+if TYPE_CHECKING:  # a quote on a file of offers needs no store and does not load one
+    from ouvrage.cli.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,7 +172,7 @@ def _profile(ledger: Any, asked: dict[str, Any]) -> Profile:
     if asked["profile_file"] is not None:
         return load_profile(asked["profile_file"])
     from ouvrage.cli.ledger import known_runs
-    from ouvrage.pricing.market.profile import profile_of_run, together
+    from ouvrage.pricing.market.run_profile import profile_of_run, together
 
     found = []
     for each in ledger.assessed(known_runs(ledger, asked["runs"], None)):
