@@ -10,6 +10,7 @@ import pytest
 from tests.blackbox import spools
 from tests.blackbox.conftest import Home
 from tests.market import catalogues as c
+from tests.market.test_nccl import OUTPUT
 
 RUN = spools.run_id(1)
 
@@ -249,3 +250,20 @@ def test_what_is_not_known_of_a_provider_stands_beside_its_offers(ouvrage: Home,
     assert "note: not known of Genesis Cloud: who takes over its contracts?" in ouvrage(*words).out
     value = ouvrage(*words, "--json").json
     assert value["ranked"][0]["questions"] == ["who takes over its contracts?"]
+
+
+def test_several_gpus_gain_by_evidence_of_their_interconnect(ouvrage: Home, files: Path):
+    (files / "gpus.csv").write_text("name,gpu,gpus,vcpus,price,currency\npair,H100,2,4,4,USD\n")
+    (files / "nccl.txt").write_text(OUTPUT)
+    (files / "big.toml").write_text(
+        'units = 100\ngpu = "H100"\nvcpus = 4\nexchange_gb = 10\n[time]\ncompute = 40\n'
+    )
+    words = ["quote", "--profile", "big.toml", "--offers", "gpus.csv", "--json"]
+    alone = ouvrage.inside(*words).json["ranked"][0]
+    assert alone["unit_s"]["likely"] == 40
+    assert "no gain without evidence" in alone["terms"][0]["because"]
+    shown = ouvrage.inside(*words, "--nccl", "nccl.txt").json
+    told = shown["ranked"][0]
+    # half the computing, and 10 GB x 2 x (2 - 1) / 2 around a ring at 430.17 GB/s
+    assert told["unit_s"]["likely"] == pytest.approx(20 + 10 / 430.17, abs=1e-6)
+    assert any("via P2P/CUMEM, NET/Socket" in note for note in shown["notes"])

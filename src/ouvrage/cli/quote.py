@@ -24,6 +24,7 @@ from ouvrage.adapters.catalogues.forms import iterate
 from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home
+from ouvrage.adapters.nccl import Interconnect, load_interconnect
 from ouvrage.adapters.profile_files import load_profile, seconds_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names
 from ouvrage.base.errors import OuvrageError
@@ -90,6 +91,14 @@ class QuoteGroup(click.Group):
 @click.option("--deadline", metavar="TIME", help="Within which time, such as 6h or 2day.")
 @click.option("--offers", metavar="WHICH", default="", help="A filter, or a file of offers.")
 @click.option("--gpu", metavar="MODEL", help="The GPU that the run had, or none.")
+@click.option(
+    "--nccl",
+    "nccl_files",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Output of nccl-tests on such GPUs: evidence that several of them gain.",
+)
 @click.option("--top", metavar="N", type=click.IntRange(1), default=TOP, help="Show so many (20).")
 @click.option("--currency", metavar="CODE", help="The currency to compare in.")
 @click.option("--interruptible", is_flag=True, help="The work may be interrupted.")
@@ -142,6 +151,7 @@ def ranking_for(asked: dict[str, Any]) -> tuple[Ranking, Offered, str]:
     with _opened() if asked["runs"] or _has_store() else nullcontext() as ledger:
         profile = _asked_of(_profile(ledger, asked), asked)
         offered = _from_file(file, today) if file else _from_market(ledger, asked, today)
+        _connect(offered, asked["nccl_files"])
         currency = asked["currency"] or _common_currency(offered.listed)
         others = {each.offer.currency for each in offered.listed} - {currency}
         ranker = Ranker(
@@ -226,6 +236,21 @@ def _from_market(ledger: Any, asked: dict[str, Any], today: str) -> Offered:
         listed = starter()
         notes = ["nothing was imported yet: these are the starter catalogue's few dated prices"]
     return Offered(listed=filtered(listed, asked["offers"], today), notes=notes)
+
+
+def _connect(offered: Offered, files: Iterable[Path]) -> None:
+    """Give offers of as many GPUs of a model the bandwidth that was measured on such GPUs."""
+    for file in files:
+        found = load_interconnect(file)
+        offered.notes.append(found.words)
+        offered.listed = [_connected(each, found) for each in offered.listed]
+
+
+def _connected(each: Listed, found: Interconnect) -> Listed:
+    offer = each.offer
+    if (offer.gpu, offer.gpus) != (found.gpu, str(found.ranks)) or offer.interconnect_gb_s:
+        return each
+    return replace(each, offer=replace(offer, interconnect_gb_s=found.bus_gb_s))
 
 
 def _common_currency(listed: Iterable[Listed]) -> str:

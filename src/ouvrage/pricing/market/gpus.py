@@ -95,7 +95,7 @@ _ALIASES = {
     "RTX6000": "RTX6000Ada",
     "6000ADA": "RTX6000Ada",
     "A10080G": "A100-80GB",
-    "A100SXM": "A100-80GB",
+    "A100SXM": "A100",
     "A100PCIE": "A100",
     "A100SXM4": "A100",
     "H100SXM": "H100",
@@ -111,12 +111,16 @@ _ALIASES = {
     "RTXPRO6000S": "RTXPRO6000",
     "RTXPRO6000WS": "RTXPRO6000",
     "RTXPRO6000MAXQ": "RTXPRO6000",
-    "RTX3080NVIDIA": "RTX3080",
+    "RTXPRO6000BLACKWELL": "RTXPRO6000",
+    "RTX4080SUPER": "RTX4080",
+    "RTX4080S": "RTX4080",
 }
 _BY_TEXT = {
     **{re.sub("[^A-Z0-9]", "", name.upper()): name for name in MODELS},
     **_ALIASES,
 }
+_SIZE = re.compile(r"\b([0-9]{1,3}) ?GB?\b")
+_BUILD = re.compile(r"\b(?:HBM[0-9]E?|SXM[0-9]?|GENERATION|(?:SERVER|WORKSTATION) EDITION)\b")
 _NOISE = re.compile(r"\b(?:NVIDIA|AMD|GEFORCE|TESLA|QUADRO|INSTINCT|GRAPHICS)\b")
 
 
@@ -125,14 +129,19 @@ def model_of(text: str, memory_mib: int | None = None) -> str:
 
     ``memory_mib`` tells apart models that are sold with two sizes under one name.
     """
-    words = _NOISE.sub(" ", text.upper().replace("_", " "))
-    squeezed = re.sub("[^A-Z0-9]", "", words)
-    name = _BY_TEXT.get(squeezed)
-    if name is None and re.fullmatch("[2345]0[0-9]0(TI|S)?", squeezed):
-        name = _BY_TEXT.get(f"RTX{squeezed}")
-    if name is None:
-        return " ".join(text.split())
-    return _sized(name, memory_mib)
+    words = _NOISE.sub(" ", text.upper().replace("_", " ").replace("-", " "))
+    size = _SIZE.search(words)
+    if size is not None and memory_mib is None:
+        memory_mib = int(size[1]) * 1024
+    plain = _BUILD.sub(" ", _SIZE.sub(" ", words))
+    for form in (words, plain, plain.replace("PCIE", " ")):
+        squeezed = re.sub("[^A-Z0-9]", "", form)
+        name = _BY_TEXT.get(squeezed)
+        if name is None and re.fullmatch("[2345]0[0-9]0(TI|S)?", squeezed):
+            name = _BY_TEXT.get(f"RTX{squeezed}")
+        if name is not None:
+            return _sized(name, memory_mib)
+    return " ".join(text.split())
 
 
 def _sized(name: str, memory_mib: int | None) -> str:
