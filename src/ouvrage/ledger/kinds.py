@@ -22,6 +22,7 @@ from ouvrage.model import accepted, gpus, rentals, runs
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
 from ouvrage.model.observations import Observation, Question, Search
+from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
 from ouvrage.model.records import Conflict, Withdrawal
 
 KINDS: dict[tuple[str, int], type] = {
@@ -53,6 +54,9 @@ KINDS: dict[tuple[str, int], type] = {
         Conflict,
         Withdrawal,
         Bill,
+        MarketOffer,
+        MarketReading,
+        ExchangeRate,
     )
 }
 

@@ -1,0 +1,203 @@
+"""``ouvrage quote verify``: what was quoted against what was delivered, timed and billed.
+
+Decides how a kept quote is read back from its JSON and which of its offers is meant; what was kept is
+decided by ``pricing.market.invoice``.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ouvrage.adapters.bills import Bill, load_bill
+from ouvrage.adapters.catalogues.forms import load_json
+from ouvrage.adapters.catalogues.rows import number_in
+from ouvrage.adapters.rate_files import load_plan, shipped_names
+from ouvrage.adapters.toml_text import read_text
+from ouvrage.base.errors import OuvrageError
+from ouvrage.base.text import safe
+from ouvrage.cli.ledger import Assessed, known_runs, opened
+from ouvrage.cli.options import json_option, plain_option
+from ouvrage.cli.output import say_json, say_text, table
+from ouvrage.metering.reckoning import reckon
+from ouvrage.pricing.market.billing import billing_of_plan
+from ouvrage.pricing.market.invoice import Done, Finding, Promise, findings, kept
+from ouvrage.pricing.words import mark
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--quote",
+    "quote_file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The quote, as `ouvrage quote --json` printed it.",
+)
+@click.option("--offer", metavar="NAME", help="Which of its offers was taken (the first).")
+@click.option(
+    "--invoice",
+    "invoice_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The provider's bill: FOCUS CSV, Vast.ai charges JSON, or plain CSV.",
+)
+@json_option
+@plain_option
+def verify(
+    run: str,
+    quote_file: Path,
+    offer: str | None,
+    invoice_file: Path | None,
+    as_json: bool,
+    plain: bool,
+) -> int:
+    """Was the quote kept?
+
+    The host that was delivered, the time and the cost of a unit of RUN, and the provider's bill line by
+    line against what the rules say it should be. The exit code is 1 where something was not kept.
+    """
+    promise = promise_in(quote_file, offer)
+    bill = None if invoice_file is None else load_bill(invoice_file)
+    with opened() as ledger:
+        (found,) = ledger.assessed(known_runs(ledger, [run], None))
+    plan = load_plan(promise.plan) if promise.plan in shipped_names() else None
+    compared = findings(
+        promise, _done(found), billing_of_plan(plan), None if bill is None else bill.lines
+    )
+    ok = kept(compared) and not (bill and bill.faults)
+    if as_json:
+        say_json(_json(promise, compared, bill, ok))
+    else:
+        say_text("\n".join(safe(line) for line in _lines(promise, compared, bill, ok, plain)))
+    return 0 if ok else 1
+
+
+def _done(found: Assessed) -> Done:
+    view, host = found.view, found.view.started.host
+    reckoning = reckon(view)
+    cores = Fraction(host.cpus_allowed)
+    if host.cpu_quota_ppm is not None:
+        cores = min(cores, Fraction(host.cpu_quota_ppm, 10**6))
+    memory = [m for m in (host.memory_bytes, host.memory_limit_bytes) if m is not None]
+    return Done(
+        code=view.code,
+        unit=reckoning.units.name,
+        units=reckoning.units.finished,
+        unit_s=found.sheet.number("seconds_per_unit.median"),
+        wall_us=view.wall_us,
+        started_us=view.started.started_us,
+        vcpus=cores,
+        memory_gib=Fraction(min(memory), 2**30) if memory else None,
+    )
+
+
+def promise_in(file: Path, offer: str | None) -> Promise:
+    """The offer that a kept quote promises; the first one unless another is named."""
+    value = load_json(str(file), read_text(file, "quote"), "quote/json")
+    ranked = value.get("ranked") if isinstance(value, dict) else None
+    if not isinstance(ranked, list) or not all(isinstance(each, dict) for each in ranked):
+        raise _no_quote(file, "it holds no list of ranked offers")
+    chosen = [e for e in ranked if offer is None or offer in (e.get("offer"), e.get("key"))]
+    if not chosen:
+        names = ", ".join(str(each.get("offer"))[:40] for each in ranked[:5])
+        raise OuvrageError(
+            "quote/no-offer",
+            f"{file} quotes no offer called {offer!r}" if ranked else f"{file} ranks no offer",
+            hint=f"it ranks: {names}" if names else "quote again with other offers",
+        )
+    try:
+        return _promise(chosen[0], value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _no_quote(file, f"{error!r}"[:120]) from error
+
+
+def _no_quote(file: Path, words: str) -> OuvrageError:
+    return OuvrageError(
+        "quote/unreadable",
+        f"{file} is no quote: {words}",
+        hint="keep what `ouvrage quote … --json` prints: > quote.json",
+    )
+
+
+def _number(value: Any) -> Fraction:
+    found = number_in(value)
+    if found is None:
+        raise ValueError(f"{value!r} is no number")
+    return found
+
+
+def _optional(value: Any) -> Fraction | None:
+    return None if value is None else _number(value)
+
+
+def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:
+    cost, unit = entry["cost_per_unit"], entry["unit_s"]
+    lines = {line["line"]: line["amount"] for line in entry["lines"]}
+    return Promise(
+        offer=entry["offer"],
+        provider=entry["provider"],
+        hour=_number(entry["price_per_hour"]),
+        currency=entry["currency"],
+        plan=entry["plan"],
+        unit=quote["unit"],
+        unit_low=_number(unit["low"]),
+        unit_likely=_number(unit["likely"]),
+        unit_high=_number(unit["high"]),
+        cost_low=_number(cost["low"]),
+        cost_likely=_number(cost["likely"]),
+        cost_high=_number(cost["high"]),
+        vcpus=_optional(entry["vcpus"]),
+        memory_gib=_optional(entry["memory_gib"]),
+        gpu=entry["gpu"],
+        lines={
+            name: None if amount is None else _number(amount["high"])
+            for name, amount in lines.items()
+        },
+    )
+
+
+def _json(promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool) -> dict[str, Any]:
+    return {
+        "offer": promise.offer,
+        "provider": promise.provider,
+        "kept": ok,
+        "findings": [each.as_json() for each in compared],
+        "invoice": None if bill is None else {"form": bill.form, "lines": len(bill.lines)},
+        "faults": [] if bill is None else [fault.as_json() for fault in bill.faults],
+    }
+
+
+_SAID = {True: "kept", False: "NOT KEPT", None: "not known"}
+
+
+def _lines(
+    promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool, plain: bool
+) -> list[str]:
+    broken = [each.what for each in compared if each.kept is False]
+    answer = "The quote was kept" if ok else f"The quote was not kept: {', '.join(broken)}"
+    if not ok and not broken:
+        answer = "The bill could not be read whole"
+    unknown = sum(1 for each in compared if each.kept is None)
+    more = f"; {unknown} could not be told" if unknown else ""
+    rows = [
+        (
+            each.what,
+            each.promised,
+            f"{each.found}{mark(each.grade, plain)}",
+            _SAID[each.kept],
+            each.why,
+        )
+        for each in compared
+    ]
+    drawn = table(("", "quoted", "found", "", ""), rows, "<<<<<").split("\n")
+    lines = [f"{answer} ({promise.provider}, {promise.offer}){more}.", ""]
+    lines += [f"  {line}" for line in drawn]
+    if bill is not None and bill.faults:
+        lines.append(f"  {len(bill.faults)} rows of the bill could not be read:")
+        lines += [f"    {fault.line}" for fault in bill.faults[:20]]
+    return lines

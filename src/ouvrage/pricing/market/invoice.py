@@ -1,0 +1,321 @@
+"""Was a quote kept? The host delivered, the time and cost of a unit, and the bill line by line.
+
+Decides what each line of a bill should have been for the run that was really made, and names the
+difference where it can: hours after the work's end, another increment, another rate, a disk that goes
+on costing, a line that the quote does not hold. What cannot be compared is unknown and never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import decimal_text
+from ouvrage.base.time import SECOND, utc_text
+from ouvrage.pricing.market.billing import Billing
+from ouvrage.pricing.rates.plan import Steps
+from ouvrage.pricing.rates.steps import rounded_us
+
+H = 3600
+CENT = Fraction(1, 200)
+"""Bills are in whole cents: less than half of one is no difference."""
+_SEEN = Fraction(9, 10)
+_STEPS = ((60, "up"), (60, "down"), (3600, "up"), (1, "up"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledLine:
+    """One line of a provider's bill. ``kind`` is the line of a quote that it answers to."""
+
+    place: str
+    text: str
+    kind: str
+    amount: Fraction
+    currency: str
+    quantity: Fraction | None
+    unit: str | None
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One offer of a kept quote: what was said about it. None: the quote did not say it."""
+
+    offer: str
+    provider: str
+    hour: Fraction
+    currency: str
+    plan: str | None
+    unit: str
+    unit_low: Fraction
+    unit_likely: Fraction
+    unit_high: Fraction
+    cost_low: Fraction
+    cost_likely: Fraction
+    cost_high: Fraction
+    vcpus: Fraction | None
+    memory_gib: Fraction | None
+    gpu: str | None
+    lines: Mapping[str, Fraction | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The run that was made: its moments, its units, and the host it saw."""
+
+    code: str
+    unit: str
+    units: int
+    unit_s: Fraction | None
+    wall_us: int
+    started_us: int
+    vcpus: Fraction
+    memory_gib: Fraction | None
+
+    @property
+    def ended_us(self) -> int:
+        """When the command ended."""
+        return self.started_us + self.wall_us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing compared. ``kept`` None: it cannot be told."""
+
+    what: str
+    promised: str
+    found: str
+    kept: bool | None
+    why: str
+    grade: Grade
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``--json`` prints of it."""
+        return {
+            "what": self.what,
+            "promised": self.promised,
+            "found": self.found,
+            "kept": self.kept,
+            "why": self.why,
+            "grade": self.grade.word,
+        }
+
+
+def findings(
+    promise: Promise, done: Done, billing: Billing, bill: Sequence[BilledLine] | None
+) -> list[Finding]:
+    """Everything that can be compared, in order."""
+    found = [*_host(promise, done), _time(promise, done), _cost(promise, done, billing)]
+    return found if bill is None else [*found, *_lines(promise, done, billing, bill)]
+
+
+def kept(found: Iterable[Finding]) -> bool:
+    """Whether nothing that could be compared was broken."""
+    return all(each.kept is not False for each in found)
+
+
+def _host(promise: Promise, done: Done) -> Iterable[Finding]:
+    if promise.vcpus is None:
+        yield _unknown("vCPUs", _shown(done.vcpus), "the offer states none")
+    else:
+        ok = done.vcpus >= promise.vcpus
+        why = "as sold" if ok else "the run was allowed fewer than were sold"
+        yield _told("vCPUs", _shown(promise.vcpus), _shown(done.vcpus), ok, why)
+    if promise.memory_gib is None or done.memory_gib is None:
+        held = "not told" if done.memory_gib is None else f"{_shown(done.memory_gib)} GiB"
+        yield _unknown("memory", held, "the offer or the machine states none")
+    else:
+        ok = done.memory_gib >= promise.memory_gib * _SEEN
+        why = "as sold; a machine shows a little less than is sold" if ok else "less than was sold"
+        yield _told(
+            "memory", f"{_shown(promise.memory_gib)} GiB", f"{_shown(done.memory_gib)} GiB", ok, why
+        )
+    if promise.gpu is not None:
+        yield _unknown("GPU", "not told", "the meter does not see which GPU it was", promise.gpu)
+
+
+def _told(what: str, promised: str, found: str, ok: bool, why: str) -> Finding:
+    return Finding(
+        what=what, promised=promised, found=found, kept=ok, why=why, grade=Grade.MEASURED
+    )
+
+
+def _unknown(what: str, found: str, why: str, promised: str = "not stated") -> Finding:
+    return Finding(
+        what=what, promised=promised, found=found, kept=None, why=why, grade=Grade.LISTED
+    )
+
+
+def _time(promise: Promise, done: Done) -> Finding:
+    what = f"time of a {promise.unit}"
+    promised = f"{_range(promise.unit_low, promise.unit_likely, promise.unit_high)} s"
+    if done.unit != promise.unit:
+        return _unknown(what, f"units are {done.unit}s", "other units were counted", promised)
+    if done.unit_s is None:
+        return _unknown(what, "not timed", "no unit of the run could be timed", promised)
+    ok = done.unit_s <= promise.unit_high
+    why = "within the range" if ok else "longer than the range that was quoted"
+    if done.unit_s < promise.unit_low:
+        why = "faster than was quoted"
+    return _told(what, promised, f"{_shown(done.unit_s)} s", ok, why)
+
+
+def _cost(promise: Promise, done: Done, billing: Billing) -> Finding:
+    what = f"cost of a {promise.unit}"
+    span = _range(promise.cost_low, promise.cost_likely, promise.cost_high)
+    promised = f"{span} {promise.currency}"
+    if done.unit != promise.unit or not done.units:
+        return _unknown(what, "no such unit", "nothing of the kind was finished", promised)
+    cost = expected_hours(done, billing) * promise.hour / done.units
+    ok = cost <= promise.cost_high
+    why = "the machine's time alone, under the plan's increments"
+    if not ok:
+        why += "; more than was quoted"
+    return Finding(
+        what=what,
+        promised=promised,
+        found=f"{_shown(cost)} {promise.currency}",
+        kept=ok,
+        why=why,
+        grade=Grade.LISTED,
+    )
+
+
+def expected_hours(done: Done, billing: Billing) -> Fraction:
+    """Hours that the rules bill for the run itself, from its start to its end."""
+    return billing.billed_s(Fraction(done.wall_us, SECOND)) / H
+
+
+def _lines(
+    promise: Promise, done: Done, billing: Billing, bill: Sequence[BilledLine]
+) -> Iterable[Finding]:
+    foreign = sorted(
+        {line.currency for line in bill if line.currency not in ("", promise.currency)}
+    )
+    if foreign:
+        words = f"the bill is in {', '.join(foreign)}, the quote in {promise.currency}"
+        yield _unknown("bill", "other currency", words)
+        return
+    groups: dict[str, list[BilledLine]] = {}
+    for line in bill:
+        groups.setdefault(line.kind, []).append(line)
+    for kind in ("work", *sorted(groups.keys() - {"work"})):
+        lines = groups.get(kind, [])
+        if kind == "work":
+            yield _compute_line(promise, done, billing, lines)
+        else:
+            yield _other_line(kind, promise, done, lines)
+
+
+def _compute_line(
+    promise: Promise, done: Done, billing: Billing, lines: Sequence[BilledLine]
+) -> Finding:
+    hours = expected_hours(done, billing)
+    should = hours * promise.hour
+    promised = f"{_money(should)} {promise.currency} ({_shown(hours)} h)"
+    if not lines:
+        return _unknown("bill: the machine's time", "no line", "the bill holds none", promised)
+    amount = sum((line.amount for line in lines), Fraction(0))
+    difference = amount - should
+    ok = abs(difference) < CENT or difference < 0
+    why = "as the rules say" if abs(difference) < CENT else "less than the rules say"
+    if not ok:
+        why = _compute_why(promise, done, billing, lines, amount)
+    return Finding(
+        what="bill: the machine's time",
+        promised=promised,
+        found=f"{_money(amount)} {promise.currency}",
+        kept=ok,
+        why=why,
+        grade=Grade.METERED,
+    )
+
+
+def _compute_why(
+    promise: Promise, done: Done, billing: Billing, lines: Sequence[BilledLine], amount: Fraction
+) -> str:
+    """What explains that more was billed, the surest first."""
+    hours = _hours(lines)
+    said: list[str] = []
+    rate = amount / hours if hours else None
+    if rate is not None and abs(rate - promise.hour) * (hours or 0) >= CENT:
+        said.append(f"another rate: {_shown(rate)} an hour, {_shown(promise.hour)} was quoted")
+    billed = hours if hours is not None else amount / promise.hour if promise.hour else None
+    step = None if billed is None else _other_step(billed, done, billing)
+    last = max((line.end for line in lines if line.end is not None), default=None)
+    idle = None if last is None else Fraction(last - done.ended_us, SECOND)
+    increment = Fraction(billing.steps.increment_us, SECOND)
+    if step is not None:
+        said.append(f"another increment: {step}, the plan says {billing.words}")
+    elif idle is not None and idle > max(increment, Fraction(60)):
+        said.append(f"{_shown(idle / H)} h after the work ended at {utc_text(done.ended_us)[:19]}Z")
+    elif billed is not None and billed > expected_hours(done, billing) and not said:
+        more = billed - expected_hours(done, billing)
+        said.append(f"{_shown(more)} h more than the run took: before it or after it")
+    return "; ".join(said) or "more than the rules say, and nothing explains it"
+
+
+def _hours(lines: Sequence[BilledLine]) -> Fraction | None:
+    """Billed hours, where every line says them."""
+    total = Fraction(0)
+    for line in lines:
+        scale = {"h": 1, "hour": 1, "hours": 1, "hrs": 1, "s": H, "seconds": H, "min": 60}
+        per = scale.get((line.unit or "").lower())
+        if line.quantity is None or per is None:
+            return None
+        total += line.quantity / per
+    return total
+
+
+def _other_step(billed: Fraction, done: Done, billing: Billing) -> str | None:
+    """The increment that would make the billed hours of this run, where it is not the plan's."""
+    for seconds, rounding in _STEPS:
+        steps = Steps(increment_us=seconds * SECOND, rounding=rounding)
+        if steps.increment_us == billing.steps.increment_us and rounding == billing.steps.rounding:
+            continue
+        if abs(Fraction(rounded_us(done.wall_us, steps), SECOND) / H - billed) < Fraction(1, 10**6):
+            return f"per {seconds} s, rounded {rounding}"
+    return None
+
+
+def _other_line(kind: str, promise: Promise, done: Done, lines: Sequence[BilledLine]) -> Finding:
+    amount = sum((line.amount for line in lines), Fraction(0))
+    quoted = promise.lines.get(kind)
+    found = f"{_money(amount)} {promise.currency}"
+    last = max((line.end for line in lines if line.end is not None), default=None)
+    late = last is not None and last > done.ended_us + H * SECOND
+    what = f"bill: {kind}"
+    if kind not in promise.lines and amount > 0:
+        why = "the quote holds no such line"
+        if kind == "storage" and late:
+            why = "a disk that is still billed after the work ended; the quote holds no storage"
+        return Finding(
+            what=what, promised="nothing", found=found, kept=False, why=why, grade=Grade.METERED
+        )
+    if quoted is None:
+        return _unknown(what, found, "the quote did not know its price")
+    ok = amount < quoted + CENT
+    why = "no more than was quoted" if ok else "more than was quoted"
+    if not ok and late and last is not None:
+        why = f"still billed {_shown(Fraction(last - done.ended_us, SECOND * H))} h after the work ended"
+    promised = f"{_money(quoted)} {promise.currency}"
+    return Finding(what=what, promised=promised, found=found, kept=ok, why=why, grade=Grade.METERED)
+
+
+def _shown(value: Fraction) -> str:
+    text = decimal_text(value)
+    whole, point, decimals = text.partition(".")
+    return text if len(decimals) <= 6 else f"{whole}{point}{decimals[:6]}".rstrip("0").rstrip(".")
+
+
+def _money(value: Fraction) -> str:
+    return _shown(value)
+
+
+def _range(low: Fraction, likely: Fraction, high: Fraction) -> str:
+    middle = _shown(likely)
+    return middle if low == high else f"{middle} ({_shown(low)}–{_shown(high)})"
