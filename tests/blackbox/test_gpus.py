@@ -83,7 +83,7 @@ def test_what_is_no_price_of_energy_or_no_plug_is_refused(ouvrage: Home) -> None
     for words, code in (
         (("--electricity", "0.25"), "electricity/unreadable"),
         (("--electricity", "0.25/h"), "electricity/unit"),
-        (("--electricity", "-1/kWh"), "price/negative"),
+        (("--electricity", "-1/kWh"), "electricity/negative"),
         (("--electricity", "0.25 USD/kWh", "--currency", "EUR"), "price/two-currencies"),
         (("--wall-meter", "plug"), "run/wall-meter"),
     ):
