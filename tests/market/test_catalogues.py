@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,9 +11,19 @@ from ouvrage.adapters.catalogues import gpuhunt, own, skypilot, vast
 from ouvrage.adapters.catalogues.files import load_catalogue
 from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.base.errors import OuvrageError
+from ouvrage.ledger.facts import Fact, Recorded
+from ouvrage.model.offers import MarketReading
 from ouvrage.pricing.market.gpus import MODELS, model_of, speed
+from ouvrage.pricing.market.laws import READINGS_STAND
 from ouvrage.pricing.market.listed import Listed, filtered, gpu_hourly, hourly
-from ouvrage.pricing.market.readings import bands_of, changes, offer_id, percentile
+from ouvrage.pricing.market.readings import (
+    bands_of,
+    changes,
+    offer_facts,
+    offer_id,
+    percentile,
+    reading_fact,
+)
 
 from . import catalogues as c
 
@@ -274,3 +285,31 @@ def test_bands_and_changes():
     assert offer_id(before[0]) == offer_id(after[0])
     assert offer_id(before[1]) != offer_id(after[1])
     assert percentile([Fraction(n) for n in range(1, 11)], 90) == 9
+
+
+def test_the_law_finds_a_reading_that_saw_what_is_not_there():
+    found = c.parsed(c.AWS, "skypilot/aws").offers
+    by_id = {offer_id(offer): offer for offer in found}
+    reading = MarketReading(
+        catalogue="skypilot/aws",
+        form="skypilot",
+        file="vms.csv",
+        sha256="0" * 64,
+        read_on="2026-11-30",
+        rows=3,
+        merged=0,
+        refused=0,
+        notes=(),
+        seen=tuple(by_id),
+        bands=bands_of(found),
+    )
+    facts = [*offer_facts(by_id, set(), "5" * 32), reading_fact(reading, "5" * 32)]
+    wrong = [*facts[:-1], reading_fact(replace(reading, bands=()), "5" * 32)]
+
+    def breaches(facts: list[Fact]) -> list[str]:
+        records = [Recorded(seq=n, recorded_at=1, fact=fact) for n, fact in enumerate(facts, 1)]
+        return [breach.found for breach in READINGS_STAND.breaches(records)]
+
+    assert breaches(facts) == []
+    assert breaches(facts[1:])[0].startswith("saw offer/")
+    assert breaches(wrong) == ["its price bands are not those of the offers that it saw"]
