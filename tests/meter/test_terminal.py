@@ -114,7 +114,8 @@ def test_ctrl_z_stops_everything_and_fg_goes_on(meter: Meter) -> None:
         person.waits_for(b"ouvrage", at)
         # The shell echoes; so does the command's own terminal, once it is in front again.
         person.types(b"more\r")
-        person.waits_for(b"got more", at)
+        at = person.waits_for(b"got more", at)
+        person.waits_for(b"$ ", at)  # before that, what is typed still goes to the command
         person.types(b"exit\n")
         assert person.leaves() == 0
     assert meter.end()["exit_code"] == 0

@@ -55,10 +55,16 @@ class Person:
         return bool(data)
 
     def leaves(self) -> int:
-        """Read to the end and wait; the wait status as an exit code."""
+        """Read to the end and wait, not for ever; the wait status as an exit code."""
         while self._read(PATIENCE_S):
             pass
-        _, status = os.waitpid(self.pid, 0)
+        deadline = time.monotonic() + PATIENCE_S
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        while not pid:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the program did not end; seen: {self.seen!r}")
+            select.select([], [], [], 0.01)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
         self.status = os.waitstatus_to_exitcode(status)
         return self.status
 
