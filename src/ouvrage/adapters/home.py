@@ -29,11 +29,6 @@ def spool_dir(where: Path) -> Path:
     return where / "spool"
 
 
-def samples_dir(where: Path) -> Path:
-    """The directory of sealed samples."""
-    return where / "samples"
-
-
 def make_private(directory: Path) -> Path:
     """Create a directory for its owner alone; parents as the system makes them."""
     if not directory.is_dir():

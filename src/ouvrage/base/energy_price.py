@@ -12,8 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.price import CURRENCY_SIGNS
 
-_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
 _PRICE = re.compile(
     r"(?P<sign>[$€£])?\s*(?P<amount>[+-]?[0-9]*\.?[0-9]+)\s*(?P<currency>[A-Z]{3})?"
     r"\s*/\s*(?P<per>[A-Za-z]+)",
@@ -56,7 +56,7 @@ def parse_energy_price(text: str) -> EnergyPrice:
         raise _bad("electricity/unit", f"{text!r} is per {match['per']}, not per kWh")
     if Decimal(match["amount"]) < 0:
         raise _bad("electricity/negative", f"{text!r} is negative")
-    currency = match["currency"] or _SIGNS.get(match["sign"] or "")
+    currency = match["currency"] or CURRENCY_SIGNS.get(match["sign"] or "")
     return EnergyPrice(amount=match["amount"].lstrip("+"), currency=currency)
 
 

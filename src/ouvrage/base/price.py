@@ -16,7 +16,7 @@ from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import DAY, HOUR, MINUTE, SECOND
 
 PER_US = {"s": SECOND, "min": MINUTE, "h": HOUR, "day": DAY}
-_ALIASES = {
+TIME_WORDS = {
     "sec": "s",
     "second": "s",
     "m": "min",
@@ -25,7 +25,7 @@ _ALIASES = {
     "hour": "h",
     "d": "day",
 }
-_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
+CURRENCY_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
 _PRICE = re.compile(
     r"(?P<sign>[$€£])?\s*(?P<amount>[+-]?[0-9]*\.?[0-9]+)\s*(?P<currency>[A-Z]{3})?"
     r"\s*(?:/\s*(?P<per>[a-z]+))?",
@@ -64,14 +64,14 @@ def parse_price(text: str, currency: str | None = None) -> Price:
         raise _bad("price/unreadable", f"{text!r} is not a price")
     if match["per"] is None:
         raise _bad("price/no-unit", f"{text!r} does not say what it is per")
-    per = _ALIASES.get(match["per"], match["per"])
+    per = TIME_WORDS.get(match["per"], match["per"])
     if per not in PER_US:
         raise _bad("price/unknown-unit", f"{text!r}: prices are per s, min, h or day")
     if Decimal(match["amount"]) < 0:
         raise _bad("price/negative", f"{text!r} is negative")
     if len(match["amount"]) > LONGEST_AMOUNT:
         raise _bad("price/too-long", f"an amount has at most {LONGEST_AMOUNT} characters")
-    named = match["currency"] or _SIGNS.get(match["sign"] or "")
+    named = match["currency"] or CURRENCY_SIGNS.get(match["sign"] or "")
     if currency is not None and not re.fullmatch("[A-Z]{3}", currency):
         raise _bad("price/currency", f"{currency!r} is not a currency code such as EUR")
     if named and currency and named != currency:

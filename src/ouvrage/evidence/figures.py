@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ouvrage.base.grades import Grade, Shares, weakest, weighted_shares, whole
+from ouvrage.base.grades import Grade, Shares, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +81,3 @@ def unknown(path: str, unit: str, method: str, why: str, *, inputs: Iterable[str
     return Figure(
         path=path, value=None, unit=unit, grade=None, method=method, inputs=tuple(inputs), why=why
     )
-
-
-def combined(parts: Iterable[Figure]) -> tuple[Grade, Shares]:
-    """Grade and shares of a sum of figures with known, non-negative numbers."""
-    figures = [part for part in parts if part.grade is not None]
-    weights = [(Fraction(p.value) if p.value else Fraction(0), p.shares) for p in figures]
-    return weakest(p.grade for p in figures if p.grade is not None), weighted_shares(weights)

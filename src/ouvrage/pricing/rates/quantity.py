@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.base.numbers import decimal_text
-from ouvrage.base.price import PER_US
+from ouvrage.base.price import CURRENCY_SIGNS, PER_US, TIME_WORDS
 from ouvrage.base.time import SECOND
 
 GB_DECIMAL = 10**9
@@ -22,22 +22,12 @@ MONTH = "month"
 PLACES = 4
 
 _PREFIXES = "kMGTP"
-_TIMES = {
-    "sec": "s",
-    "second": "s",
-    "m": "min",
-    "minute": "min",
-    "hr": "h",
-    "hour": "h",
-    "d": "day",
-}
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _MEASURE = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>[A-Za-z][A-Za-z0-9_-]*)")
 _RATE = re.compile(
     rf"(?P<sign>[$€£])?\s*(?P<amount>{_NUMBER})\s*(?P<currency>[A-Z]{{3}})?"
     r"\s*(?:/\s*(?P<per>[A-Za-z][A-Za-z0-9_-]*))?"
 )
-_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +67,7 @@ def parse_rate(text: str) -> Rate:
         text=match["amount"],
         unit=unit,
         per=per,
-        currency=match["currency"] or _SIGNS.get(match["sign"] or ""),
+        currency=match["currency"] or CURRENCY_SIGNS.get(match["sign"] or ""),
     )
 
 
@@ -93,9 +83,9 @@ def _basis(text: str | None) -> tuple[str | None, str | None]:
 
 def time_unit(word: str) -> str | None:
     """The normal name of a unit of time, or None."""
-    name = _TIMES.get(word, word)
+    name = TIME_WORDS.get(word, word)
     if name.endswith("s") and len(name) > 1:
-        name = _TIMES.get(name[:-1], name[:-1])
+        name = TIME_WORDS.get(name[:-1], name[:-1])
     return name if name in PER_US or name == MONTH else None
 
 
