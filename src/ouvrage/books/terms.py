@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeVar
 
 from ouvrage.base.errors import OuvrageError
@@ -269,7 +270,7 @@ def pieces(
         for each in record.terms.get((place, name), ()):
             cuts |= {at for at in (each.valid_from, each.end) if from_us < at < to_us}
     ordered = sorted(cuts)
-    for begins, ends in zip(ordered, ordered[1:], strict=False):
+    for begins, ends in pairwise(ordered):
         yield begins, ends, term(record, about, name, begins)
 
 
