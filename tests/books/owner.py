@@ -48,7 +48,9 @@ class Owner:
         self.said.append(Recorded(seq=seq, recorded_at=NOW, fact=fact))
         return fact.key
 
-    def sets_up(self, gpus: int = 1, node: str = "n1", site: str = "s", model: str = "RTX 4090") -> Owner:
+    def sets_up(
+        self, gpus: int = 1, node: str = "n1", site: str = "s", model: str = "RTX 4090"
+    ) -> Owner:
         """A site in euros with a machine of so many GPUs."""
         if not any(isinstance(_value(r), Site) for r in self.said):
             self.says(Site(site=site, currency="EUR", zone=self.zone))
@@ -57,18 +59,28 @@ class Owner:
             self.says(DevicePlaced(device=f"{node}-gpu{slot}", node=node, model=model, slot=slot))
         return self
 
-    def term(self, about: str, name: str, value: str, from_us: int = START, grade: Grade = Grade.REPORTED) -> str:
-        return self.says(Term(about=about, name=name, value=value, unit="", said_by="me"), from_us, grade=grade)
+    def term(
+        self, about: str, name: str, value: str, from_us: int = START, grade: Grade = Grade.REPORTED
+    ) -> str:
+        return self.says(
+            Term(about=about, name=name, value=value, unit="", said_by="me"), from_us, grade=grade
+        )
 
-    def earned(self, amount: str, from_us: int, to_us: int, about: str = "node:n1", **other: Any) -> str:
+    def earned(
+        self, amount: str, from_us: int, to_us: int, about: str = "node:n1", **other: Any
+    ) -> str:
         """A channel says what was earned."""
         given: dict[str, Any] = {
             "channel": "vast", "component": "gpu", "currency": "EUR", "fee": None, "sold_us": None,
             "list_price": None, "tenant": None, "document": None, **other,
         }  # fmt: skip
-        return self.says(Earning(about=about, amount=amount, **given), from_us, to_us, Grade.METERED)
+        return self.says(
+            Earning(about=about, amount=amount, **given), from_us, to_us, Grade.METERED
+        )
 
-    def state(self, state: str, from_us: int, to_us: int, grade: Grade = Grade.METERED, **other: Any) -> str:
+    def state(
+        self, state: str, from_us: int, to_us: int, grade: Grade = Grade.METERED, **other: Any
+    ) -> str:
         """What a device (or ``node``, or ``count`` of them) was doing."""
         given: dict[str, Any] = {
             "device": None, "node": None, "count": None, "cause": "", "channel": None, "tenant": None,
@@ -78,7 +90,9 @@ class Owner:
             given["node"] = "n1"
         return self.says(DeviceState(state=state, **given), from_us, to_us, grade)
 
-    def leases(self, lease: str, from_us: int, to_us: int, price: str = "1", count: int = 1, **other: Any) -> str:
+    def leases(
+        self, lease: str, from_us: int, to_us: int, price: str = "1", count: int = 1, **other: Any
+    ) -> str:
         given: dict[str, Any] = {
             "about": "node:n1", "tenant": "ann", "channel": "own", "list_price": None, "currency": "EUR",
             **other,

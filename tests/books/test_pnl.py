@@ -71,7 +71,9 @@ def test_devices_add_up_to_nodes_to_the_site_and_to_every_other_view():
         for path, figure in whole.figures.items():
             if path.startswith(("hours.owned", "cost.", "revenue.")) and "per_" not in path:
                 assert total(rows, path) == figure.value, (by, path)
-    assert whole.number("cost.total") == total([whole], "revenue.total") - total([whole], "margin.net")
+    assert whole.number("cost.total") == total([whole], "revenue.total") - total(
+        [whole], "margin.net"
+    )
     assert whole.number("cost.tax") > 0
     assert (whole.number("cost.rent") or 0).denominator <= 10**9
 
@@ -103,7 +105,9 @@ def test_an_electricity_bill_gives_the_price_where_nobody_states_one():
     owner.said = [r for r in owner.said if '"electricity"' not in r.fact.payload]
     for name in ("idle_power_w", "load_power_w"):
         owner.term("node:n1", name, "1000", from_us=day("2026-01-02"))
-    _bill(owner, "electricity", "300", day("2026-02-01"), day("2026-03-01"), energy_j=1000 * 3_600_000)
+    _bill(
+        owner, "electricity", "300", day("2026-02-01"), day("2026-03-01"), energy_j=1000 * 3_600_000
+    )
     figure = owner.sheet()["cost.electricity"]
     assert figure.value == 28 * 24 * Fraction(3, 10)
     assert "bill" in figure.method
@@ -190,7 +194,9 @@ def _asset(node: str, price: str):
     )  # fmt: skip
 
 
-def _bill(owner: Owner, sort: str, amount: str, from_us: int, to_us: int, energy_j: int | None = None):
+def _bill(
+    owner: Owner, sort: str, amount: str, from_us: int, to_us: int, energy_j: int | None = None
+):
     bill = CostBill(
         number="7", about="site:s", sort=sort, what="", amount=amount, tax=None, currency="EUR",
         energy_j=energy_j, due=None,

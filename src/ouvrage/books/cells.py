@@ -19,6 +19,7 @@ from ouvrage.books.calendar import SOLD, Stretch, in_turn, node_calendar, placem
 from ouvrage.books.money import NANO
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.terms import TermBook
 
 T = TypeVar("T")
 UNNAMED = "unnamed"
@@ -84,6 +85,7 @@ class Grid:
     nodes: tuple[str, ...]
     stretches: Mapping[str, Mapping[str, tuple[Stretch, ...]]]
     models: Mapping[str, str | None]
+    terms: TermBook
 
     def all(self) -> Iterable[Stretch]:
         """Every stretch of every device."""
@@ -160,6 +162,7 @@ def grid_of(record: OwnerRecord, site: str, period: Period) -> Grid:
         period=period,
         nodes=tuple(nodes),
         stretches={node: node_calendar(part, node, period) for node, part in _parts(record, nodes)},
+        terms=TermBook(record, period.from_us, period.to_us),
         models={turn.value.device: turn.value.model for turn in placed if turn.value.node in ours},
     )
 

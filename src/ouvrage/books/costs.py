@@ -102,11 +102,11 @@ def _energy(record: OwnerRecord, grid: Grid, sums: Sums) -> dict[str, str]:
                 f"no price of electricity is stated, and none is assumed in {grid.currency}"
             )
         else:
-            _power(record, used, price, sums)
+            _power(grid, used, price, sums)
     return why
 
 
-def _power(record: OwnerRecord, used: Used, price: Known[Fraction], sums: Sums) -> None:
+def _power(grid: Grid, used: Used, price: Known[Fraction], sums: Sums) -> None:
     kwh = (used.energy_j or Fraction(0)) / KWH
     power = Amount(
         line="cost.electricity",
@@ -119,10 +119,10 @@ def _power(record: OwnerRecord, used: Used, price: Known[Fraction], sums: Sums) 
     post(sums, power, cell)
     memo = Amount(line=ENERGY, value=kwh, grade=used.grade, method=used.method, keys=used.keys)
     post(sums, memo, cell)
-    _cooling(record, power, used.cell, used.from_us, sums)
+    _cooling(grid, power, used.cell, used.from_us, sums)
     about, hours = f"device:{used.cell.device}", Fraction(used.to_us - used.from_us, HOUR)
     for line, name in ((IDLE_ENERGY, "idle_power_w"), (LOAD_ENERGY, "load_power_w")):
-        watts = term(record, about, name, used.from_us)
+        watts = grid.terms.at(about, name, used.from_us)
         if watts is not None:
             value = watts.value * hours / 1000
             value = min(value, kwh) if line == IDLE_ENERGY else value
@@ -134,9 +134,9 @@ def _power(record: OwnerRecord, used: Used, price: Known[Fraction], sums: Sums) 
             )
 
 
-def _cooling(record: OwnerRecord, power: Amount, cell: Cell, at_us: int, sums: Sums) -> None:
+def _cooling(grid: Grid, power: Amount, cell: Cell, at_us: int, sums: Sums) -> None:
     about = f"node:{cell.node}"
-    pue, metered = (term(record, about, name, at_us) for name in ("pue", "cooling_metered"))
+    pue, metered = (grid.terms.at(about, name, at_us) for name in ("pue", "cooling_metered"))
     if pue is None or (metered is not None and metered.value):
         return
     cooling = Amount(

@@ -13,7 +13,6 @@ from ouvrage.base.grades import Grade
 from ouvrage.books.calendar import Stretch
 from ouvrage.books.cells import Cell, Grid, cell_of
 from ouvrage.books.record import OwnerRecord
-from ouvrage.books.terms import term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +31,13 @@ class Used:
 def energy_of(record: OwnerRecord, grid: Grid) -> Iterable[Used]:
     """The energy of every device of a site."""
     for stretch in grid.all():
-        yield _estimated(record, stretch)
+        yield _estimated(grid, stretch)
 
 
-def _estimated(record: OwnerRecord, stretch: Stretch) -> Used:
+def _estimated(grid: Grid, stretch: Stretch) -> Used:
     about = f"device:{stretch.device}"
-    idle = term(record, about, "idle_power_w", stretch.from_us)
-    load = term(record, about, "load_power_w", stretch.from_us)
+    idle = grid.terms.at(about, "idle_power_w", stretch.from_us)
+    load = grid.terms.at(about, "load_power_w", stretch.from_us)
     watts = None
     if idle and load:
         share = {"working": Fraction(1), "unknown": Fraction(1, 2)}.get(stretch.state, Fraction(0))

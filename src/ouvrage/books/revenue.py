@@ -19,7 +19,7 @@ from ouvrage.books.calendar import leases_of, slots_of
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, Weights, post
 from ouvrage.books.money import Converted, converted
 from ouvrage.books.record import Known, OwnerRecord
-from ouvrage.books.terms import pieces, term
+from ouvrage.books.terms import pieces
 from ouvrage.model.earnings import COMPONENTS, Earning, OwnerLease
 
 OWN_USE = "own-use"
@@ -143,7 +143,7 @@ def _fee(
     if _fee_billed(record, earning.channel, each.valid_from):
         return None
     return _fee_by_term(
-        record,
+        grid,
         earning.channel,
         each.valid_from,
         _amount("", money.amount * share, money, ""),
@@ -163,9 +163,9 @@ def _fee_billed(record: OwnerRecord, channel: str, at_us: int) -> bool:
 
 
 def _fee_by_term(
-    record: OwnerRecord, channel: str, at_us: int, gross: Amount, weights: Weights, sums: Sums
+    grid: Grid, channel: str, at_us: int, gross: Amount, weights: Weights, sums: Sums
 ) -> None:
-    rate = term(record, f"channel:{channel}", "fee", at_us)
+    rate = grid.terms.at(f"channel:{channel}", "fee", at_us)
     if rate is not None:
         fee = Amount(
             line="cost.fee",
@@ -249,7 +249,7 @@ def _lease_earns(
         post(sums, _memo(ASKED_HOURS, hours, each, "the lease's hours"), [(cell, 1)])
         post(sums, _memo(ASKED, hours * asked.amount, each, "the price asked"), [(cell, 1)])
     if not own:
-        _fee_by_term(record, lease.channel, span[0], gross, [(cell, 1)], sums)
+        _fee_by_term(grid, lease.channel, span[0], gross, [(cell, 1)], sums)
 
 
 def _own_use(record: OwnerRecord, grid: Grid, sums: Sums) -> None:

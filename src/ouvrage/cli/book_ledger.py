@@ -107,7 +107,11 @@ def book_sheet(
     name, _, period = text.partition("/")
     books = books_of(ledger, as_of)
     for site in sorted({each.value.site for each in books.record.sites}):
-        named = period_named(period, books.zone(site)) if period else _latest(books.record, books.zone(site))
+        named = (
+            period_named(period, books.zone(site))
+            if period
+            else _latest(books.record, books.zone(site))
+        )
         held, passed = within(books, ledger, named, as_of)
         for by in ("node", "gpu", "site", "channel", "tenant", "class"):
             statement = pnl(held.record, site, passed, by)

@@ -5,14 +5,32 @@ Decides nothing about figures: it finds the site, the period and the moment, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
-from ouvrage.books.period import Period
+from ouvrage.books.account import account
+from ouvrage.books.calendar_text import calendar_json, calendar_text
+from ouvrage.books.cells import grid_of
+from ouvrage.books.gaps import Gap, gaps, silent
+from ouvrage.books.gaps_text import (
+    gap_json,
+    gap_rows,
+    moves_text,
+    name_of,
+    variance_json,
+    variance_line,
+    weakest_line,
+    worth_filling,
+)
+from ouvrage.books.period import Period, period_before
 from ouvrage.books.pnl import BY, Statement, pnl
-from ouvrage.books.pnl_text import answer, detail, rows_table, statement_json
+from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
+from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.book_ledger import Books, books_of, period_asked, within
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
@@ -81,19 +99,53 @@ def pnl_(
     with opened() as ledger:
         question = asked(ledger, site, (month, year, begins, ends), as_of)
         statement = pnl(question.books.record, question.site, question.passed, by)
+        beside = _beside(question)
     if as_json:
-        say_json(statement_json(statement))
+        say_json({**statement_json(statement), **_beside_json(beside)})
     else:
-        say_text(_told(statement, question.period, plain))
+        say_text(_told(statement, question.period, beside, plain))
 
 
-def _told(statement: Statement, period: Period, plain: bool) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What stands beside a statement: its gaps (none where there are too many devices), the change."""
+
+    gaps: Sequence[Gap]
+    change: Variance | None
+    before: Period
+
+
+def _beside(question: Asked) -> Beside:
+    record, site, passed = question.books.record, question.site, question.passed
+    before = period_before(question.period)
+    now = account(record, site, passed)
+    begun = any(each.valid_from < before.to_us for each in record.nodes)
+    compared = passed.to_us == question.period.to_us and begun
+    change = variance(account(record, site, before), now) if compared else None
+    return Beside(
+        gaps=() if silent(now.grid) else gaps(record, site, passed), change=change, before=before
+    )
+
+
+def _beside_json(beside: Beside) -> dict[str, Any]:
+    first = worth_filling(beside.gaps)[:1]
+    return {
+        "weakest": gap_json(first[0]) if first else None,
+        "change": variance_json(beside.change, beside.before.name) if beside.change else None,
+    }
+
+
+def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> str:
     first = statement.rows[0] if len(statement.rows) == 1 else statement.total
     lines = [answer(first, period, plain), ""]
     if len(statement.rows) > 1:
         head, rows = rows_table(statement, plain)
         lines += [*(f"  {line}" for line in table(head, rows, "<>>>>>>>").splitlines()), ""]
     lines += detail(first, plain)
+    if beside.change is not None:
+        lines.append(f"  change    {variance_line(beside.change, period_words(beside.before), plain)}")
+    weakest = weakest_line(beside.gaps, statement.currency, plain)
+    lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
     return "\n".join([*lines, "", _more(first, period)])
 
@@ -101,6 +153,96 @@ def _told(statement: Statement, period: Period, plain: bool) -> str:
 def _more(sheet: Sheet, period: Period) -> str:
     path = "margin.net" if sheet["margin.net"].value is not None else "contribution"
     return (
-        f"What to fill in first: ouvrage books gaps --month {period.name}      "
+        f"What to fill in first: ouvrage books gaps{_same_period(period)}      "
         f"Why: ouvrage explain {sheet.object}:{path}"
     )
+
+
+def _same_period(period: Period) -> str:
+    begins, dots, ends = period.name.partition("..")
+    if dots:
+        return f" --from {begins} --to {ends}"
+    return f" --{'year' if len(begins) == 4 else 'month'} {begins}"
+
+
+@books.command("gaps")
+@site_option
+@period_options
+@as_of_option
+@json_option
+@plain_option
+def gaps_(
+    site: str | None,
+    month: str | None,
+    year: str | None,
+    begins: str | None,
+    ends: str | None,
+    as_of: int | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """What is assumed or not known, and how far each could move the margin; the widest first."""
+    with opened() as ledger:
+        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        found = gaps(question.books.record, question.site, question.passed)
+        currency = account(question.books.record, question.site, question.passed).grid.currency
+    if as_json:
+        say_json({"site": question.site, "period": question.period.name, "currency": currency,
+                  "gaps": [gap_json(gap) for gap in found]})  # fmt: skip
+    else:
+        say_text(_gaps_told(worth_filling(found), question, currency, plain))
+
+
+def _gaps_told(found: Sequence[Gap], question: Asked, currency: str, plain: bool) -> str:
+    when = period_words(question.period)
+    if not found:
+        return f"Nothing that is assumed could move the margin of {question.site} in {when}."
+    first = found[0]
+    lines = [
+        f"Fill in {name_of(first)} first: "
+        + (
+            f"there is no margin of {question.site} in {when} without it."
+            if first.moves is None
+            else f"it could move the margin of {question.site} in {when} by {moves_text(first, plain)} {currency}."
+        ),
+        "",
+        table(("what", "assumed", "plausible", f"margin, {currency}"), gap_rows(found, plain), "<<<>"),
+        "",
+        *(f"  {name_of(gap)}: {safe(gap.source)}{'; ' + gap.why if gap.why else ''}" for gap in found),
+    ]
+    return "\n".join([*lines, "", f"Fill it in: {first.fill}"])
+
+
+@books.command("calendar")
+@click.argument("device", metavar="[GPU]", required=False)
+@site_option
+@period_options
+@as_of_option
+@json_option
+@plain_option
+def calendar_(
+    device: str | None,
+    site: str | None,
+    month: str | None,
+    year: str | None,
+    begins: str | None,
+    ends: str | None,
+    as_of: int | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """What each GPU was doing, hour by hour, why, and what was said otherwise."""
+    with opened() as ledger:
+        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        grid = grid_of(question.books.record, question.site, question.passed)
+    calendars = {name: found for devices in grid.stretches.values() for name, found in devices.items()}
+    if device is not None and device not in calendars:
+        raise OuvrageError(
+            "books/device", f"no GPU called {device!r} stood at {question.site} then",
+            hint=f"there is {', '.join(sorted(calendars)[:8]) or 'none'}",
+        )  # fmt: skip
+    chosen = {device: calendars[device]} if device is not None else calendars
+    if as_json:
+        say_json(calendar_json(chosen, question.site, question.period))
+    else:
+        say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
