@@ -45,7 +45,10 @@ def calendar_text(calendars: Calendars, period: Period, *, plain: bool, one: boo
         if hours[state]
     )
     many = "1 GPU" if len(calendars) == 1 else f"{len(calendars)} GPUs"
-    lines = [f"{many} in {period.name}: {fixed(Fraction(owned, HOUR), 1)} h owned; {told or 'none'}.", ""]
+    lines = [
+        f"{many} in {period.name}: {fixed(Fraction(owned, HOUR), 1)} h owned; {told or 'none'}.",
+        "",
+    ]
     width = max((len(name) for name in calendars), default=0)
     for name, each in calendars.items():
         lines.append(f"  {safe(name):<{width}}  {_strip(each, period, plain)}")
@@ -56,7 +59,9 @@ def calendar_text(calendars: Calendars, period: Period, *, plain: bool, one: boo
         lines += _lines(stretches, plain)
     else:
         lines += _causes(stretches)
-        lines.append(f"\nOne of them, stretch by stretch: ouvrage books calendar {next(iter(calendars), 'GPU')}")
+        lines.append(
+            f"\nOne of them, stretch by stretch: ouvrage books calendar {next(iter(calendars), 'GPU')}"
+        )
     return "\n".join(lines).rstrip()
 
 
@@ -89,7 +94,10 @@ def _lines(stretches: Sequence[Stretch], plain: bool) -> list[str]:
 
 
 def _why(stretch: Stretch) -> str:
-    parts = [stretch.cause, *(who for who in (stretch.channel, stretch.tenant, stretch.lease) if who)]
+    parts = [
+        stretch.cause,
+        *(who for who in (stretch.channel, stretch.tenant, stretch.lease) if who),
+    ]
     aside = f"; {len(stretch.set_aside)} said otherwise" if stretch.set_aside else ""
     return ", ".join(part for part in parts if part) + aside
 
@@ -116,7 +124,10 @@ def calendar_json(calendars: Calendars, site: str, period: Period) -> dict[str, 
         "devices": [
             {
                 "device": name,
-                "hours": {state: float(fixed(Fraction(us, HOUR), 6)) for state, us in hours_by_state(each).items()},
+                "hours": {
+                    state: float(fixed(Fraction(us, HOUR), 6))
+                    for state, us in hours_by_state(each).items()
+                },
                 "stretches": [_stretch_json(stretch) for stretch in each],
             }
             for name, each in calendars.items()

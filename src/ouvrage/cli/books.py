@@ -143,7 +143,9 @@ def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> 
         lines += [*(f"  {line}" for line in table(head, rows, "<>>>>>>>").splitlines()), ""]
     lines += detail(first, plain)
     if beside.change is not None:
-        lines.append(f"  change    {variance_line(beside.change, period_words(beside.before), plain)}")
+        lines.append(
+            f"  change    {variance_line(beside.change, period_words(beside.before), plain)}"
+        )
     weakest = weakest_line(beside.gaps, statement.currency, plain)
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
@@ -206,9 +208,14 @@ def _gaps_told(found: Sequence[Gap], question: Asked, currency: str, plain: bool
             else f"it could move the margin of {question.site} in {when} by {moves_text(first, plain)} {currency}."
         ),
         "",
-        table(("what", "assumed", "plausible", f"margin, {currency}"), gap_rows(found, plain), "<<<>"),
+        table(
+            ("what", "assumed", "plausible", f"margin, {currency}"), gap_rows(found, plain), "<<<>"
+        ),
         "",
-        *(f"  {name_of(gap)}: {safe(gap.source)}{'; ' + gap.why if gap.why else ''}" for gap in found),
+        *(
+            f"  {name_of(gap)}: {safe(gap.source)}{'; ' + gap.why if gap.why else ''}"
+            for gap in found
+        ),
     ]
     return "\n".join([*lines, "", f"Fill it in: {first.fill}"])
 
@@ -235,7 +242,9 @@ def calendar_(
     with opened() as ledger:
         question = asked(ledger, site, (month, year, begins, ends), as_of)
         grid = grid_of(question.books.record, question.site, question.passed)
-    calendars = {name: found for devices in grid.stretches.values() for name, found in devices.items()}
+    calendars = {
+        name: found for devices in grid.stretches.values() for name, found in devices.items()
+    }
     if device is not None and device not in calendars:
         raise OuvrageError(
             "books/device", f"no GPU called {device!r} stood at {question.site} then",

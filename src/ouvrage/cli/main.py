@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
     "init": ("init", "init", "Set up the books of a machine: the place, the parts, what it cost."),
+    "own": ("own", "own", "State what you own: machines, GPUs, parts, loans, leases, terms."),
     "books": ("books", "books", "What did a machine earn, with every cost of it?"),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
