@@ -80,6 +80,7 @@ KINDS: dict[tuple[str, int], type] = {
         earnings.Earning,
         earnings.ChannelInvoice,
         earnings.OwnerLease,
+        earnings.ChannelMachine,
         cash.CostBill,
         cash.BankLine,
         cash.SupportTime,
