@@ -116,7 +116,9 @@ def nodes_of(
     else:
         for machine in unknown:
             found[machine] = f"{channel}-{machine}"
-            told.note(f"machine {machine} is recorded as node {found[machine]}; --machine names yours")
+            told.note(
+                f"machine {machine} is recorded as node {found[machine]}; --machine names yours"
+            )
     chosen = {machine: node for machine, node in found.items() if node is not None}
     book(ledger, [_mapping(channel, machine, node) for machine, node in chosen.items()])
     return chosen

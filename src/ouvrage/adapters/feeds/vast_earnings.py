@@ -26,7 +26,12 @@ from ouvrage.model.earnings import Earning
 
 CURRENCY = "USD"
 PARTS = {"gpu_earn": "gpu", "sto_earn": "storage", "bwu_earn": "upload", "bwd_earn": "download"}
-_TOTALS = {"gpu": "total_gpu", "storage": "total_stor", "upload": "total_bwu", "download": "total_bwd"}
+_TOTALS = {
+    "gpu": "total_gpu",
+    "storage": "total_stor",
+    "upload": "total_bwu",
+    "download": "total_bwd",
+}
 _FIRST_DAY, _LAST_DAY = 14_000, 60_000
 """2008 to 2134: a number outside is seconds, or no day at all."""
 

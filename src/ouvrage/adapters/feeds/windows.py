@@ -1,8 +1,8 @@
 """Totals of a longer period beside statements of single days of it, counted once.
 
 Decides what is left to say of a total when some of its days are known singly: the total less those
-days. So the sum of all that is stated is the total, in whatever order the files come. A total that
-overlaps another one without being the same period cannot be split, and is refused.
+days, and nothing once all of them are known. So no day is counted twice, in whatever order the files
+come. A total that overlaps another one without being the same period cannot be split, and is refused.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ouvrage.ledger.stated import Stated
 
 _KEY = re.compile(r"(?P<who>.+)/(?P<first>[0-9]+)(?:\.\.(?P<last>[0-9]+))?/(?P<part>[^/]+)")
 
+_CENT = Fraction(1, 100)
+
 
 @dataclass(slots=True)
 class _Series:
@@ -27,6 +29,10 @@ class _Series:
     days: dict[int, Fraction] = field(default_factory=dict)
     totals: dict[tuple[int, int], Fraction] = field(default_factory=dict)
     said: dict[tuple[int, int], Stated] = field(default_factory=dict)
+
+    def whole(self, window: tuple[int, int]) -> bool:
+        """Whether every day of a window is known, so that its total has nothing left to say."""
+        return all(day in self.days for day in range(window[0], window[1] + 1))
 
     def inside(self, window: tuple[int, int]) -> Fraction:
         """What the known days of a window add up to."""
@@ -40,7 +46,7 @@ def counted_once(known: Iterable[Stated], offered: Sequence[Stated], told: Told)
     for each in known:
         _remember(series, each)
     for line in series.values():  # a recorded total is what was left of it
-        line.totals = {w: v + line.inside(w) for w, v in line.totals.items()}
+        line.totals = {w: v + line.inside(w) for w, v in line.totals.items() if not line.whole(w)}
     windows: list[Stated] = []
     singles: list[Stated] = []
     for each in offered:
@@ -50,7 +56,7 @@ def counted_once(known: Iterable[Stated], offered: Sequence[Stated], told: Told)
         _remember(series, each)
     for each in windows:
         _take(series, each, told)
-    return [*singles, *(s for line in series.values() for s in _left(line))]
+    return [*singles, *(s for line in series.values() for s in _left(line, told))]
 
 
 def _remember(series: dict[tuple[str, str], _Series], each: Stated) -> None:
@@ -86,9 +92,17 @@ def _take(series: dict[tuple[str, str], _Series], each: Stated, told: Told) -> N
     line.totals[window], line.said[window] = Fraction(Decimal(each.value.amount)), each
 
 
-def _left(line: _Series) -> Iterable[Stated]:
+def _left(line: _Series, told: Told) -> Iterable[Stated]:
     """Of each total, what its known days leave."""
     for window, total in line.totals.items():
         said = line.said[window]
-        amount = decimal_text(total - line.inside(window))
-        yield replace(said, value=replace(said.value, amount=amount))
+        left = total - line.inside(window)
+        if line.whole(window):
+            if abs(left) > _CENT:
+                told.note(
+                    f"{said.subject}, {days_text(said.valid_from, said.valid_to or said.valid_from)}: "
+                    f"the total of {decimal_text(total)} is {decimal_text(left)} more than its days, "
+                    "which are all known and count"
+                )
+            left = Fraction(0)
+        yield replace(said, value=replace(said.value, amount=decimal_text(left)))
