@@ -12,6 +12,8 @@ import click
 
 IMPORTS: dict[str, tuple[str, str, str]] = {
     "vast-earnings": ("import_vast", "earnings", "Vast.ai: what each machine earned, by day."),
+    "vast-machines": ("import_occupancy", "machines_", "Vast.ai: which GPUs were rented when."),
+    "vast-invoices": ("import_occupancy", "invoices", "Vast.ai: what was paid out, and when."),
 }
 """Kind → module below ``ouvrage.cli``, attribute, and the line that ``--help`` shows."""
 
