@@ -2,13 +2,13 @@
 
 Decides that a statement about a part of a period never takes the place of one about the whole, that
 days between the first and the last known one that no statement covers are told, and the exit code: 1
-where rows were refused though the others came in.
+where something was flagged though the rest came in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from ouvrage.ledger.kinds import read
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.earnings import ChannelMachine
-from ouvrage.model.sites import Node, Site
+from ouvrage.model.sites import OBJECTS, Node, Site
 
 _MOST_FAULTS = 20
 _MOST_DAYS = 12
@@ -46,8 +46,8 @@ class Imported:
     more: str = ""
 
     @property
-    def refused(self) -> int:
-        """How many faults there are; each cost a row."""
+    def flagged(self) -> int:
+        """How many faults there are; each cost a row, or a step between two."""
         return sum(len(each.faults) for each in self.told)
 
 
@@ -150,6 +150,28 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def about_of(ledger: Ledger, given: str | None) -> str:
+    """What something is about: as given, else the only node that is known."""
+    if given is not None:
+        sort, colon, name = given.partition(":")
+        if colon and sort in OBJECTS and is_campaign(name):
+            return given
+        raise OuvrageError(
+            "import/about",
+            f"{given!r} names nothing of yours",
+            hint="--about node:n1 or site:garage",
+        )
+    nodes = sorted({each.node for each in values(ledger, Node.KIND)})
+    if len(nodes) == 1:
+        return f"node:{nodes[0]}"
+    raise OuvrageError(
+        "import/about",
+        f"{len(nodes)} nodes are known; which one is it about?",
+        where=tuple(f"node:{name}" for name in nodes),
+        hint=f"--about node:{nodes[0] if nodes else 'n1'}",
+    )
+
+
 def site_zone(ledger: Ledger, given: str | None) -> str:
     """The zone whose days a file means: as given, else of the only site, else UTC."""
     zones = {each.zone for each in values(ledger, Site.KIND)}
@@ -213,13 +235,22 @@ def covered(stated: Iterable[Stated]) -> str:
     return days_text(min(a for a, _ in spans), max(b for _, b in spans))
 
 
+def joined(one: Booked, other: Booked) -> Booked:
+    """What two calls of ``book`` recorded."""
+    return Booked(
+        new=one.new + other.new,
+        same=one.same + other.same,
+        corrected=one.corrected + other.corrected,
+    )
+
+
 def tell(done: Imported, as_json: bool) -> int:
     """Print what came in and what did not; the exit code."""
     if as_json:
         say_json(_json(done))
     else:
         say_text("\n".join(safe(line) for line in _lines(done)))
-    return 1 if done.refused else 0
+    return 1 if done.flagged else 0
 
 
 def _json(done: Imported) -> dict[str, Any]:
@@ -230,7 +261,7 @@ def _json(done: Imported) -> dict[str, Any]:
         "same": done.booked.same,
         "corrected": done.booked.corrected,
         "older": done.older,
-        "refused": done.refused,
+        "flagged": done.flagged,
         "missing_days": done.missing,
         "files": [
             {
@@ -266,7 +297,7 @@ def _lines(done: Imported) -> list[str]:
     lines += [f"  days missing: {words}" for words in done.missing]
     faults = [fault.line for each in done.told for fault in each.faults]
     if faults:
-        lines.append(f"  {len(faults)} refused, the others came in:")
+        lines.append(f"  {len(faults)} flagged, all others came in:")
         lines += [f"    {line}" for line in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             lines.append(f"    and {len(faults) - _MOST_FAULTS} more; --json lists them all")
@@ -285,12 +316,8 @@ def recorded(
     ``settled`` gets what holds and what is offered, and says what to record.
     """
     known = holding(ledger, kind)
-    offered, older = fresh(known, [each for one in told for each in one.stated])
+    said = [each for one in told for each in one.stated if kind == each.value.KIND]
+    offered, older = fresh(known, said)
     if settled is not None:
         offered = settled(known, offered)
     return Imported(told=told, booked=book(ledger, offered), older=older)
-
-
-def renamed(told: Told, file: str) -> Told:
-    """The same under another file's name."""
-    return replace(told, file=file)

@@ -29,11 +29,11 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
 from ouvrage.base.numbers import fixed
 from ouvrage.base.time import DAY
-from ouvrage.cli.booking import Booked
 from ouvrage.cli.import_told import (
     Imported,
     covered,
     holding,
+    joined,
     missing_days,
     nodes_of,
     pairs,
@@ -157,21 +157,19 @@ def _asked(
                 stopped = error
                 break
         if answers:
-            done = _joined(done, _taken(ledger, answers, channel, given))
+            done = _together(done, _taken(ledger, answers, channel, given))
         if stopped is not None:
             raise stopped
     return done
 
 
-def _joined(before: Imported, after: Imported) -> Imported:
+def _together(before: Imported, after: Imported) -> Imported:
     """Two parts of one call as one."""
-    booked = Booked(
-        new=before.booked.new + after.booked.new,
-        same=before.booked.same + after.booked.same,
-        corrected=before.booked.corrected + after.booked.corrected,
-    )
     return replace(
-        after, told=before.told + after.told, booked=booked, older=before.older + after.older
+        after,
+        told=before.told + after.told,
+        booked=joined(before.booked, after.booked),
+        older=before.older + after.older,
     )
 
 

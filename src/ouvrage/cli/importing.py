@@ -14,6 +14,11 @@ IMPORTS: dict[str, tuple[str, str, str]] = {
     "vast-earnings": ("import_vast", "earnings", "Vast.ai: what each machine earned, by day."),
     "vast-machines": ("import_occupancy", "machines_", "Vast.ai: which GPUs were rented when."),
     "vast-invoices": ("import_occupancy", "invoices", "Vast.ai: what was paid out, and when."),
+    "earnings": ("import_money", "earnings", "Any marketplace's CSV, by a mapping of its columns."),
+    "plug": ("import_plug", "plug", "Smart plugs and meters: energy by reading or interval."),
+    "bank": ("import_money", "bank", "Lines of a bank account: camt.053 or CSV."),
+    "bills": ("import_money", "bills", "Bills from a CSV."),
+    "mapping": ("import_money", "mapping_", "The ready mappings of columns."),
 }
 """Kind → module below ``ouvrage.cli``, attribute, and the line that ``--help`` shows."""
 

@@ -34,6 +34,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
         "import_",
         "Earnings, meters, bank lines and bills, from files and feeds.",
     ),
+    "log": ("log", "log", "Say what was done for a machine: 20 minutes of support."),
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),

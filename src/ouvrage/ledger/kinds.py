@@ -85,6 +85,7 @@ KINDS: dict[tuple[str, int], type] = {
         cash.BankLine,
         cash.SupportTime,
         meters.EnergyRead,
+        meters.MeterReading,
         tariffs.Tariff,
         tariffs.SpotPrices,
     )

@@ -54,10 +54,11 @@ def series_of(known: Sequence[Span], samples: Iterable[Sample], limit_us: int) -
     starts = {span.from_us for span in known}
     at = {span.to_us: span.pattern for span in known} | {s.from_us: s.pattern for s in known}
     recorded = set(at)
-    refused: list[Sample] = []
-    for sample in sorted(samples, key=lambda each: each.at_us):
-        if at.setdefault(sample.at_us, sample.pattern) != sample.pattern:
-            refused.append(sample)
+    refused = [
+        sample
+        for sample in sorted(samples, key=lambda each: each.at_us)
+        if at.setdefault(sample.at_us, sample.pattern) != sample.pattern
+    ]
     _back_again(known, at, recorded, limit_us)
     moments = sorted(at)
     for before, now in itertools.pairwise(moments):
