@@ -10,40 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
-from ouvrage.base.canonical import canonical, sha256_hex
-from ouvrage.base.grades import Grade
+from ouvrage.base.canonical import sha256_hex
 from ouvrage.cli.ledger import Ledger
 from ouvrage.ledger.facts import Fact, Recorded
-from ouvrage.ledger.kinds import fact_of, payload_of
+from ouvrage.ledger.kinds import fact_of
+from ouvrage.ledger.stated import HASHED, Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.records import Withdrawal
 
-HASHED = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
-    """One statement: ``value`` (an instance of a kind) about ``subject`` for a half-open period.
-
-    ``natural`` says what it is about, without what it says: ``vast/35798/2026-11-07/gpu``.
-    """
-
-    natural: str
-    value: Any
-    subject: str
-    valid_from: int
-    valid_to: int | None
-    grade: Grade
-
-    @property
-    def id(self) -> str:
-        """The natural key and a hash of all that is stated."""
-        said = canonical([self.valid_from, self.valid_to, self.grade.word])
-        return f"{self.natural}/{sha256_hex(payload_of(self.value) + said)[:HASHED]}"
+__all__ = ["Booked", "Stated", "book"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,12 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "rates": ("rates", "rates", "Billing rules as plans: what does usage cost under them?"),
     "market": ("market", "market", "Others' offers: what is for sale, and who says so?"),
     "quote": ("quote", "quote", "Which offer finishes this work for the least money?"),
+    "import": (
+        "importing",
+        "import_",
+        "Earnings, meters, bank lines and bills, from files and feeds.",
+    ),
+    "log": ("log", "log", "Say what was done for a machine: 20 minutes of support."),
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),

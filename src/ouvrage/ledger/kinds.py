@@ -80,10 +80,12 @@ KINDS: dict[tuple[str, int], type] = {
         earnings.Earning,
         earnings.ChannelInvoice,
         earnings.OwnerLease,
+        earnings.ChannelMachine,
         cash.CostBill,
         cash.BankLine,
         cash.SupportTime,
         meters.EnergyRead,
+        meters.MeterReading,
         tariffs.Tariff,
         tariffs.SpotPrices,
     )
