@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
-from ouvrage.base.canonical import sha256_hex
+from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.cli.ledger import Ledger
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.ledger.kinds import fact_of

@@ -193,10 +193,8 @@ def _lines(
     account: str | None,
     currency: str | None,
 ) -> list[Line]:
-    if (
-        data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
-        or (data[:2] in (b"\xff\xfe", b"\xfe\xff")
-        and b"<\0" in data[:8])
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<" or (
+        data[:2] in (b"\xff\xfe", b"\xfe\xff") and b"<\0" in data[:8]
     ):
         told.form = "camt.053"
         return read_camt(data, told)

@@ -61,7 +61,11 @@ def _say(stated: Stated, booked: Booked, words: str, *, as_json: bool) -> None:
     if as_json:
         say_json({"natural": stated.natural, "result": result})
     else:
-        say_text(f"{safe(words)}: {result}.\nWhat is stated so far: ouvrage own show")
+        what = safe(stated.natural.removeprefix("own/"))
+        say_text(
+            f"{safe(words)}: {result}.\nStated so far: ouvrage own show      "
+            f"Never so: ouvrage own withdraw {what} --why TEXT"
+        )
 
 
 site_option = click.option("--site", metavar="NAME", help="Whose, where there are several sites.")

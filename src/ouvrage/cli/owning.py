@@ -19,6 +19,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.names import check_name
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.price import CURRENCY_SIGNS
+from ouvrage.base.time import utc_text
 from ouvrage.books.period import day_start, zone_of
 from ouvrage.books.terms import RULES
 from ouvrage.cli.booking import Stated
@@ -223,7 +224,9 @@ def state_stated(state: DeviceState, from_us: int, to_us: int) -> Stated:
     if to_us <= from_us:
         raise OuvrageError("own/state", "it ends before it begins", hint="--from TIME --to TIME")
     about = f"device:{state.device}" if state.device else f"node:{state.node}"
-    return _stated(f"own/state/{about}/{from_us}", state, about, from_us, to_us)
+    who = "".join(f"/{name}" for name in (state.channel, state.tenant) if name)
+    natural = f"own/state/{about}/{utc_text(from_us)[:19]}Z/{state.state}{who}"
+    return _stated(natural, state, about, from_us, to_us)
 
 
 def _stated(natural: str, value: Any, subject: str, from_us: int, to_us: int | None) -> Stated:
