@@ -333,8 +333,10 @@ def _rates(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     words = "of the hours whose state is known" if by_calendar else "of the hours owned"
     yield _ratio("utilisation", sold, base, "1", f"hours sold, {words}")
     per_hour = f"{chosen.currency}/h"
-    asked = _memo(chosen, ASKED, "price asked x hours")
-    asked_hours = _memo(chosen, ASKED_HOURS, "hours at a price asked")
+    asked = _memo(chosen, ASKED, "asked.money", chosen.currency, "price asked x hours")
+    asked_hours = _memo(chosen, ASKED_HOURS, "asked.hours", "h", "hours at a price asked")
+    yield asked
+    yield asked_hours
     yield _ratio(
         "rate.list", asked, asked_hours, per_hour, "price asked, averaged over the hours sold"
     )
@@ -364,12 +366,11 @@ def _sold(chosen: _Chosen, made: Mapping[str, Figure]) -> Figure:
     return unknown("hours.sold", "h", BY_CALENDAR, why)
 
 
-def _memo(chosen: _Chosen, line: str, how: str) -> Figure:
+def _memo(chosen: _Chosen, line: str, path: str, unit: str, how: str) -> Figure:
     held = chosen.lines.get(line)
-    path = line.replace("memo.", "sum.")
     if held is None:
-        return unknown(path, "1", how, "no price asked is recorded")
-    return known(path, money(held.nano), "1", weakest(held.by_grade), how, facts=held.keys)
+        return unknown(path, unit, how, "no price asked is recorded")
+    return known(path, money(held.nano), unit, weakest(held.by_grade), how, facts=held.keys)
 
 
 def _limits(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
