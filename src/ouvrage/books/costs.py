@@ -22,8 +22,7 @@ from ouvrage.books.money import converted
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import Told
-from ouvrage.books.tariffs import price_at
-from ouvrage.books.terms import stated, term
+from ouvrage.books.terms import TermBook, stated, term
 from ouvrage.model.assets import Asset, AssetRetired
 from ouvrage.model.cash import CostBill
 
@@ -90,8 +89,15 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
 def _energy(record: OwnerRecord, grid: Grid, sums: Sums) -> dict[str, str]:
     """Power and cooling; by device, why one is not known."""
     why: dict[str, str] = {}
-    for used in energy_of(record, grid):
-        price = price_at(record, grid.site, used.from_us)
+    about = f"site:{grid.site}"
+    prices = TermBook(record, grid.period.from_us, grid.period.to_us)
+    pue = [
+        at
+        for node in grid.nodes
+        for at in grid.terms.edges(f"node:{node}", ("pue", "cooling_metered"))
+    ]
+    for used in energy_of(grid, [*prices.edges(about, ("electricity",)), *pue]):
+        price = prices.at(about, "electricity", used.from_us)
         if used.energy_j is None:
             why[used.cell.device] = (
                 f"nobody said what {used.cell.device} draws: no meter reads it, and no power is "
@@ -120,7 +126,7 @@ def _power(grid: Grid, used: Used, price: Known[Fraction], sums: Sums) -> None:
     memo = Amount(line=ENERGY, value=kwh, grade=used.grade, method=used.method, keys=used.keys)
     post(sums, memo, cell)
     _cooling(grid, power, used.cell, used.from_us, sums)
-    about, hours = f"device:{used.cell.device}", Fraction(used.to_us - used.from_us, HOUR)
+    about, hours = f"device:{used.cell.device}", Fraction(used.us, HOUR)
     for line, name in ((IDLE_ENERGY, "idle_power_w"), (LOAD_ENERGY, "load_power_w")):
         watts = grid.terms.at(about, name, used.from_us)
         if watts is not None:

@@ -16,7 +16,7 @@ from ouvrage.base.text import safe
 from ouvrage.books.account import account
 from ouvrage.books.calendar_text import calendar_json, calendar_text
 from ouvrage.books.cells import grid_of
-from ouvrage.books.gaps import Gap, gaps, silent
+from ouvrage.books.gaps import Gap, gaps
 from ouvrage.books.gaps_text import (
     gap_json,
     gap_rows,
@@ -28,7 +28,7 @@ from ouvrage.books.gaps_text import (
     worth_filling,
 )
 from ouvrage.books.period import Period, period_before
-from ouvrage.books.pnl import BY, Statement, pnl
+from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, pnl
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.book_ledger import Books, books_of, period_asked, within
@@ -123,7 +123,9 @@ def _beside(question: Asked) -> Beside:
     compared = passed.to_us == question.period.to_us and begun
     change = variance(account(record, site, before), now) if compared else None
     return Beside(
-        gaps=() if silent(now.grid) else gaps(record, site, passed), change=change, before=before
+        gaps=gaps(record, site, passed) if len(now.grid.models) <= MOST_DEVICES else (),
+        change=change,
+        before=before,
     )
 
 
