@@ -60,7 +60,7 @@ def businesses(draw: st.DrawFn) -> Owner:
     return owner
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(businesses())
 def test_every_view_adds_up_and_every_law_holds(owner):
     made = account(owner.record, "s", owner.period("2026-02"))
@@ -71,7 +71,7 @@ def test_every_view_adds_up_and_every_law_holds(owner):
         assert not list(law.check(owner.said))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(businesses(), businesses())
 def test_the_parts_of_a_difference_add_up_to_it(one, other):
     before, after = (account(o.record, "s", o.period("2026-02")) for o in (one, other))

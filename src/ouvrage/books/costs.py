@@ -78,6 +78,7 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
     _support(record, grid, sums)
     _loans(record, grid, sums, told)
     _stakes(record, grid, sums)
+    _payouts(record, grid, sums)
     found = {
         "electricity": electricity,
         "cooling": electricity,
@@ -328,6 +329,25 @@ def _stakes(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
             amount,
             weights or grid.weights(f"site:{grid.site}", grid.period.from_us, grid.period.to_us),
         )
+
+
+def _payouts(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
+    """The charge for each payout that a channel announced in the period."""
+    if not record.sites or record.sites[0].value.site != grid.site:
+        return
+    for each in record.invoices:
+        at_us, channel = each.value.issued_us, each.value.channel
+        if not grid.period.from_us <= at_us < grid.period.to_us:
+            continue
+        charge = grid.terms.at(f"channel:{channel}", "payout_fee", at_us)
+        if charge is not None and charge.value:
+            amount = Amount(
+                line="cost.fee", value=charge.value, grade=max(charge.grade, each.grade),
+                method=f"a charge for each payout ({charge.said_by or 'as stated'})",
+                keys=(*charge.keys, *each.keys),
+            )  # fmt: skip
+            weights = _of_channel(sums, channel)
+            post(sums, amount, weights or grid.weights(f"site:{grid.site}", at_us, at_us + 1))
 
 
 def _depreciation(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> dict[str, str]:

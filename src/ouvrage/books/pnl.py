@@ -50,29 +50,33 @@ def pnl(
     """The statement of a site over a period, an object of ``BY`` a row.
 
     ``payback`` adds what came back since the purchase, which goes over the whole record; None: for
-    at most ``MOST_DEVICES``. Raises ``OuvrageError`` ``books/...``: no such site, a currency without a rate.
+    at most ``MOST_DEVICES``. Raises ``OuvrageError`` ``books/...``: no such site, a currency without
+    a rate.
     """
-    made = account(record, site, period)
-    wanted = len(made.grid.models) <= MOST_DEVICES if payback is None else payback
-    so_far = _since_the_start(record, site, period) if wanted else None
+    return statement_of(account(record, site, period), by, payback=payback)
+
+
+def statement_of(made: Account, by: str, *, payback: bool | None = None) -> Statement:
+    """The statement that an account gives, as ``pnl`` describes it."""
+    grid, period = made.grid, made.grid.period
+    wanted = len(grid.models) <= MOST_DEVICES if payback is None else payback
+    so_far = _since_the_start(made.record, grid.site, period) if wanted else None
     key = key_of(made, by)
     groups: dict[str, list[Cell]] = {}
     for cell in made.cells:
         groups.setdefault(key(cell), []).append(cell)
+    back = so_far if by in ("gpu", "node", "site") else None
     rows = [
-        sheet_of(
-            made, cells, f"{name}/{period.name}", so_far if by in ("gpu", "node", "site") else None
-        )
+        sheet_of(made, cells, f"{name}/{period.name}", back)
         for name, cells in sorted(groups.items(), key=lambda item: (item[0] == UNSOLD, item[0]))
     ]
-    total = sheet_of(made, made.cells, f"{site}/{period.name}", so_far)
     return Statement(
-        site=site,
-        currency=made.grid.currency,
+        site=grid.site,
+        currency=grid.currency,
         period=period,
         by=by,
         rows=tuple(rows),
-        total=total,
+        total=sheet_of(made, made.cells, f"{grid.site}/{period.name}", so_far),
         notes=made.notes,
     )
 
