@@ -18,7 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import accepted, gpus, rentals, runs
+from ouvrage.model import accepted, gpus, rentals, runs, serving
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
 from ouvrage.model.observations import Observation, Question, Search
@@ -39,6 +39,10 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        serving.RunLoad,
+        serving.RunRequests,
+        serving.RunServer,
+        serving.RunServerWindow,
         accepted.RunAccepted,
         accepted.RunCampaign,
         rentals.RentalStarted,
@@ -121,6 +125,11 @@ def read_value(fact: Fact, value: Any) -> Any:
         return _reader(kind)(value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
+
+
+def from_plain(kind: type, value: Any) -> Any:
+    """A kind's instance from plain JSON. ``ValueError`` or ``TypeError`` where it is none."""
+    return _reader(kind)(value)
 
 
 def _text(value: Any) -> str:
