@@ -171,8 +171,9 @@ def _check_one_pace(asked: _Asked) -> None:
             "inference/two-paces", f"{' and '.join(named)} are two ways to time the same requests",
             hint="--speed-up keeps the trace's moments, --rate and --concurrency replace them",
         )  # fmt: skip
-    if asked.label is not None and (not asked.label.isprintable() or not asked.label.strip()):
-        raise OuvrageError("run/label", f"--label {asked.label!r} is not a name")
+    label = asked.label
+    if label is not None and (not label.isprintable() or not label.strip() or label == "last"):
+        raise OuvrageError("run/label", f"--label {label!r} names no run", hint="another name")
 
 
 def _times(name: str, text: str | None) -> Fraction | None:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
+from ouvrage.base.time import SECOND
 from ouvrage.metering.gpus import Step, _Cut
 from ouvrage.metering.windows import Columns
 from ouvrage.model.serving import (
@@ -31,6 +32,8 @@ from ouvrage.model.serving import (
 QUANTILES = {"p50": Fraction(50, 100), "p95": Fraction(95, 100), "p99": Fraction(99, 100)}
 COUNTERS = ("requests", "aborted", "tokens_in", "tokens_out")
 HISTOGRAMS = ("first", "gap", "took")
+LOG_PERIOD_US = 10 * SECOND
+"""vLLM prints its mean rates every ten seconds."""
 SERVING_KINDS = tuple(kind.KIND for kind in (RunLoad, RunRequests, RunServer, RunServerWindow))
 
 
@@ -90,6 +93,8 @@ def server_windows(
     track: ServerTrack, *, wall_us: int, period_us: int, window_us: int
 ) -> list[RunServerWindow]:
     """The windows of one server; none where it never answered."""
+    if track.server.via == "log":
+        period_us = LOG_PERIOD_US
     cut = _Cut(track.columns, wall_us, period_us)
     return [
         _window(track.server, cut, index, start, end)
@@ -102,6 +107,9 @@ def _window(server: RunServer, cut: _Cut, index: int, start: int, end: int) -> R
     sound = [step for step in steps if not _fell(cut, step)]
     counted: dict[str, Any] = {name: cut.counted(name, sound).told for name in COUNTERS}
     gauges = {name: cut.summed(name, steps) for name in ("running", "waiting")}
+    buckets: dict[str, Any] = {
+        f"{name}_counts": _buckets(server, cut, name, sound) for name in HISTOGRAMS
+    }
     known = [cut.counted(name, sound) for name in COUNTERS if name in cut.values]
     return RunServerWindow(
         run=server.run,
@@ -118,7 +126,7 @@ def _window(server: RunServer, cut: _Cut, index: int, start: int, end: int) -> R
         waiting_max=max(cut.known("waiting", rows), default=None),
         gauges_covered_us=gauges["running"].covered_us,
         **counted,
-        **{f"{name}_counts": _buckets(server, cut, name, sound) for name in HISTOGRAMS},
+        **buckets,
     )
 
 

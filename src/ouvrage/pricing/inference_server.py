@@ -87,13 +87,24 @@ def _totals(
         "tokens_out.total": "tokens_per_second.out",
     }
     for name, (column, unit, method) in rows.items():
-        value = _sum(windows, column)
+        value, grounds = _sum(windows, column), facts
+        if value is None and column == "requests":
+            value, grounds, method = _access_log(view)
         if value is None:
             yield unknown(path_of(name), unit, method, NOT_TOLD)
         else:
-            yield known(path_of(name), value, unit, grade, method, facts=facts)
+            yield known(path_of(name), value, unit, grade, method, facts=grounds)
         if name in rates:
             yield per_second(view, rates[name], path_of(name), value, grade, counted)
+
+
+def _access_log(view: RunView) -> tuple[int | None, tuple[str, ...], str]:
+    """Requests by the lines that the server printed when it answered them."""
+    pairs = zip(view.marks, view.facts("run.marks"), strict=True)
+    held = [(m, key) for m, key in pairs if m.name == "request" and m.via.startswith("line:")]
+    method = "requests that the server counts as done; here the lines of its access log"
+    number = sum(sum(marks.n) for marks, _ in held)
+    return (number if held else None), tuple(key for _, key in held), method
 
 
 def _gauges(
