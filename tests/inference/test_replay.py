@@ -39,7 +39,9 @@ def trace(tmp_path: Path, *rows: tuple[float, int, int]) -> str:
 
 
 def replay(ouvrage: Inside, where: str, url: str, *words: str) -> tuple[int, dict[str, Any]]:
-    said = ouvrage("inference", "replay", where, "--server", url, "--price", "2/h", *words, "--json")
+    said = ouvrage(
+        "inference", "replay", where, "--server", url, "--price", "2/h", *words, "--json"
+    )
     return said.code, json.loads(said.out)
 
 
@@ -79,12 +81,12 @@ def test_prompts_have_the_length_that_was_asked_for_and_no_common_beginning(
     assert all(body["ignore_eos"] and body["stream_options"] for body in sent)
     again = len(model.bodies)
     replay(ouvrage, trace(tmp_path, (0, 40, 2), (0, 40, 2), (0, 7, 1)), model.url)
-    assert {b["prompt"] for b in model.bodies[again:]} == {b["prompt"] for b in model.bodies[:again]}
+    assert {b["prompt"] for b in model.bodies[again:]} == {
+        b["prompt"] for b in model.bodies[:again]
+    }
 
 
-def test_an_open_loop_does_not_wait_for_answers(
-    ouvrage: Inside, tmp_path: Path
-) -> None:
+def test_an_open_loop_does_not_wait_for_answers(ouvrage: Inside, tmp_path: Path) -> None:
     with serving(prefill_s=0.4) as model:
         rows = trace(tmp_path, *((n / 50, 5, 2) for n in range(10)))
         _, report = replay(ouvrage, rows, model.url)
@@ -107,7 +109,16 @@ def test_a_closed_loop_keeps_so_many_at_once(ouvrage: Inside, tmp_path: Path) ->
 
 
 def test_every_failure_has_a_name_and_a_cost(ouvrage: Inside, tmp_path: Path) -> None:
-    faults = {2: "429", 3: "500", 4: "cut", 5: "garbled", 6: "error", 7: "hang", 8: "hang-up", 9: "drip"}
+    faults = {
+        2: "429",
+        3: "500",
+        4: "cut",
+        5: "garbled",
+        6: "error",
+        7: "hang",
+        8: "hang-up",
+        9: "drip",
+    }
     with serving(faults=faults) as model:
         rows = trace(tmp_path, *((n, 5, 3) for n in range(10)))
         words = ("--speed-up", "20", "--timeout", "2s")

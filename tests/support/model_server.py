@@ -66,7 +66,9 @@ class Model:
         for name in ("time_to_first_token", "inter_token_latency", "e2e_request_latency"):
             for bound in (*BOUNDS, "+Inf"):
                 below = 0 if bound == BOUNDS[0] else done
-                lines.append(f'vllm:{name}_seconds_bucket{{le="{bound}",model_name="tiny"}} {below}.0')
+                lines.append(
+                    f'vllm:{name}_seconds_bucket{{le="{bound}",model_name="tiny"}} {below}.0'
+                )
         return "\n".join(lines) + "\n"
 
 
@@ -107,7 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif not chat and not manner.completions:
             self._say(404, b'{"detail": "Not Found"}')
         elif strange:
-            self._say(400, json.dumps({"error": {"message": f"unknown {sorted(strange)}"}}).encode())
+            self._say(
+                400, json.dumps({"error": {"message": f"unknown {sorted(strange)}"}}).encode()
+            )
         elif fault.isdigit():
             self._say(int(fault), b'{"error": {"message": "too busy"}}')
         elif fault == "hang":
