@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -286,8 +285,10 @@ def test_a_command_with_metrics(tmp_path: Path) -> None:
         assert running.stdout and running.stdin
         assert running.stdout.readline() == "served\n"
         with model.arrived:
+            assert model.arrived.wait_for(lambda: model.read >= 1, 30)
             model.counts.update({"in": 12, "out": 30, "done": 5})
-        _until_read(home.path, 42)
+            seen = model.read
+            assert model.arrived.wait_for(lambda: model.read >= seen + 2, 30)
         _, err = running.communicate(timeout=30)
     assert running.returncode == 0, err
     assert "vLLM: what the server's metrics count" in err
@@ -298,22 +299,6 @@ def test_a_command_with_metrics(tmp_path: Path) -> None:
     )  # what came before the first reading is not seen
     assert found["requests"]["finished"] in (5, 8)
     assert home.inside("verify").code == 0
-
-
-def _until_read(home: Path, tokens: int) -> None:
-    """Wait until a reading that holds so many tokens is in the spool."""
-    from tests.support.meter import until
-
-    def seen() -> bool:
-        (spool,) = (home / "spool").glob("*.ndjson")
-        lines = [json.loads(line) for line in spool.read_text().splitlines(keepends=True)
-                 if line.endswith("\n")]  # fmt: skip
-        told = [
-            value for line in lines if line["k"] == "servers" for value in line["c"]["tokens_out"]
-        ]
-        return bool(told) and max(told) >= tokens
-
-    until(seen, f"{tokens} tokens in the spool")
 
 
 def test_metrics_that_never_answer_are_a_note_and_nothing_else(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Model:
         self.bodies: list[dict[str, Any]] = []
         self.counts: Counter[str] = Counter()
         self.at_once = self.most_at_once = 0
-        self.restarted = 0
+        self.read = 0
 
     def metrics(self) -> str:
         """vLLM's page, with every name that is read and some that are not."""
@@ -79,6 +79,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/metrics":
             self._say(200, self.model.metrics().encode(), "text/plain")
+            with self.model.arrived:
+                self.model.read += 1
+                self.model.arrived.notify_all()
         elif self.path == "/v1/models":
             self._say(200, json.dumps({"object": "list", "data": [{"id": "tiny"}]}).encode())
         else:
