@@ -68,6 +68,7 @@ def test_from_an_empty_home_to_a_million_tokens(ouvrage: Home, tmp_path: Path) -
     assert "Cores at work" not in text
     compared = ouvrage("compare", "evening", "dense", "--json").json["comparison"]
     assert compared["speed_up"] > 1.5
+    assert "the loads differ" in ouvrage("compare", "evening", "dense").out
     assert ouvrage("verify").code == 0
     _travels(ouvrage, tmp_path, found)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ouvrage.adapters.serving_metrics import MetricsFault, reading_of
 from ouvrage.base.errors import OuvrageError
@@ -166,6 +168,22 @@ class TestMetrics:
         assert (refused.value.code, "line 2" in refused.value.message) == ("spool/line", True)
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from('vllm:tokens_oaled{}="+Inf 0123456789.e-\n\\#'), max_size=300)
+)
+def test_no_page_makes_the_reader_fail(text: str) -> None:
+    for page in (
+        text,
+        f"vllm:generation_tokens_total 1\nvllm:time_to_first_token_seconds_bucket{text}",
+    ):
+        try:
+            reading = reading_of(page)
+        except MetricsFault:
+            continue
+        assert all(value >= 0 for value in reading.columns.values())
+
+
 class TestLogs:
     def told(self, name: str, every: int = S) -> Recogniser:
         recogniser = Recogniser(None, None)
@@ -177,7 +195,7 @@ class TestLogs:
         ("name", "rows"),
         [
             ("llama.cpp-server.txt", [(13, 64, 61_200, 1_295_760), (4, 30, 20_100, 620_100)]),
-            ("llama.cpp.txt", [(5, 23, 330_810, 356_410), (5, 26, 323_010, 328_560)]),
+            ("llama.cpp.txt", [(5, 24, 330_810, 356_410), (5, 27, 323_010, 328_560)]),
         ],
     )
     def test_llama_cpp_tells_of_each_request(
@@ -187,6 +205,7 @@ class TestLogs:
         assert found is not None
         names = ("tokens_in", "tokens_out", "first_us", "took_us")
         assert list(zip(*(found[name] for name in names), strict=True)) == rows
+        assert found["last_us"][0] == rows[0][2] + (1_234_560 if "server" in name else 10_080)
         line: Line = {"k": "requests", "via": "log", "c": found}
         told, _ = report(line)
         assert told["inference"]["source"] == "log"
@@ -268,7 +287,7 @@ class TestTraces:
 SERVE = """
 import sys, urllib.request
 for n in range(3):
-    body = b'{"prompt": "a b c", "max_tokens": 4, "stream_options": {}}'
+    body = b'{"prompt": "a b c", "max_tokens": 4, "stream": true, "stream_options": {}}'
     asked = urllib.request.Request(sys.argv[1] + "/v1/completions", data=body)
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked).read()
 print("served", flush=True)

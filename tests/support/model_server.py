@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         into, out = len(prompt.split()) + model.manner.extra, body["max_tokens"]
         usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
         usage["prompt_tokens_details"] = {"cached_tokens": 1}
-        if not model.manner.stream:
+        if not model.manner.stream or not body["stream"]:
             whole = {"choices": [{"text": "a" * out, "finish_reason": "length"}], "usage": usage}
             self._say(200, json.dumps(whole).encode())
             return

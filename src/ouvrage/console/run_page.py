@@ -210,9 +210,9 @@ def _about(view: RunView, reckoning: Reckoning) -> tuple[tuple[str, str], ...]:
         ),
         ("Command", " ".join(started.command)),
         ("In", started.cwd),
-        ("Host", ", ".join(machine)),
+        ("Client" if view.load else "Host", ", ".join(machine)),
         ("Price", started.price.text() if started.price else "none was given"),
         ("Units", reckoning.units.how),
         ("Warm-up", WARMUP_RULE),
-        ("Waits", cause_of(view, reckoning).rule),
+        *(() if view.load else (("Waits", cause_of(view, reckoning).rule),)),
     )

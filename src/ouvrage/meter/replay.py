@@ -9,6 +9,7 @@ writes what has ended to the spool, so that Ctrl-C and a kill keep what was meas
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,12 @@ from ouvrage.adapters.openai_server import Endpoint, Exchange
 from ouvrage.base.time import SECOND
 from ouvrage.meter.spool_file import SpoolFile
 from ouvrage.metering.arrivals import Arrival
-from ouvrage.metering.serving import COLUMNS
+from ouvrage.model.serving import REQUEST_COLUMNS
 
 MOST_AT_ONCE = 1024
-LAPS = 30
-"""Finished requests are marked in so many groups: the time of a group over its number is what one
-request takes of the server, while the time between two answers is mere chance."""
+GROUPS, LEAST_GROUP = 30, 10
+"""Finished requests are marked in so many groups, of at least ten: the time of a group over its
+number is what one request takes of the server, while the time between two answers is chance."""
 _LOOK_US = 200_000
 _FLUSH_US = 1_000_000
 _MOST_A_LINE = 500
@@ -54,6 +55,11 @@ class Progress:
     due_us: int | None
 
 
+def _most_at_once() -> int:
+    """As many as there are descriptors for: a request without one would pass for unreachable."""
+    return max(1, min(MOST_AT_ONCE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64))
+
+
 class _Sent:
     """A request under way."""
 
@@ -80,7 +86,7 @@ class Replay:
         self._change = threading.Condition()
         self._under_way: set[_Sent] = set()
         self._ended: list[_Sent] = []
-        self._group = max(1, -(-len(plan.arrivals) // LAPS))
+        self._group = max(LEAST_GROUP, -(-len(plan.arrivals) // GROUPS))
         self._in_group = self._late_us = 0
         self._flush_due = _FLUSH_US
 
@@ -106,7 +112,7 @@ class Replay:
     def _send_all(self) -> None:
         plan = self._plan
         closed = plan.concurrency is not None
-        most = plan.concurrency or MOST_AT_ONCE
+        most = plan.concurrency or _most_at_once()
         for number, arrival in enumerate(plan.arrivals):
             body = self._endpoint.body(number, arrival.tokens_in, arrival.tokens_out)
             while len(self._under_way) >= most:
@@ -126,7 +132,10 @@ class Replay:
             self._late_us = max(0, self._now() - sent.scheduled_us)
         with self._change:
             self._under_way.add(sent)
-        threading.Thread(target=self._ask, args=(sent,), daemon=True).start()
+        try:
+            threading.Thread(target=self._ask, args=(sent,), daemon=True).start()
+        except RuntimeError:  # no more threads here: this one is asked in turn, and told as late
+            self._ask(sent)
 
     def _ask(self, sent: _Sent) -> None:
         try:
@@ -177,7 +186,7 @@ class Replay:
             return
         ended.sort(key=lambda sent: sent.exchange.ended or 0)
         rows = [self._row(sent) for sent in ended]
-        columns = {name: [row[name] for row in rows] for name in COLUMNS}
+        columns = {name: [row[name] for row in rows] for name in REQUEST_COLUMNS}
         self._spool.write({"k": "requests", "via": "replay", "c": columns})
         for row in rows:
             self._count(row)

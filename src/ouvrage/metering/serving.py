@@ -20,6 +20,7 @@ from ouvrage.metering.windows import Columns
 from ouvrage.model.serving import (
     ARRIVALS,
     COUNTED,
+    REQUEST_COLUMNS,
     REQUESTS_VIA,
     SERVER_VIA,
     STATUSES,
@@ -77,15 +78,12 @@ class Request:
         return Fraction(self.last_us - self.first_us, (self.tokens_out or 0) - 1)
 
 
-COLUMNS = tuple(name for name in Request.__dataclass_fields__ if name != "via")
-
-
 def requests_in(facts: Iterable[RunRequests]) -> list[Request]:
     """Every request of these facts."""
     return [
         Request(fact.via, *row)
         for fact in facts
-        for row in zip(*(getattr(fact, name) for name in COLUMNS), strict=True)
+        for row in zip(*(getattr(fact, name) for name in REQUEST_COLUMNS), strict=True)
     ]
 
 
@@ -222,7 +220,7 @@ def serving_fault(value: Any) -> str | None:
 
 
 def _requests_fault(value: RunRequests) -> str | None:
-    columns = {name: getattr(value, name) for name in COLUMNS}
+    columns = {name: getattr(value, name) for name in REQUEST_COLUMNS}
     if len({len(column) for column in columns.values()}) > 1:
         return f"columns of {sorted(len(column) for column in columns.values())} requests"
     if value.via not in REQUESTS_VIA or not set(STATUSES).issuperset(value.status):

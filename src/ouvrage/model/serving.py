@@ -6,7 +6,7 @@ start, durations microseconds from the moment a request was sent. None means tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 ARRIVALS = ("trace", "rate", "concurrency")
@@ -80,6 +80,11 @@ class RunRequests:
     counted: tuple[str | None, ...]
     status: tuple[str, ...]
     http: tuple[int | None, ...]
+
+
+REQUEST_COLUMNS = tuple(
+    field.name for field in fields(RunRequests) if field.name not in ("run", "index", "via")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

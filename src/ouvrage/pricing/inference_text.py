@@ -34,6 +34,14 @@ def replays(sheet: Sheet) -> bool:
     return serves(sheet) and sheet["inference.source"].value == "replay"
 
 
+def pace_of(sheet: Sheet) -> str | None:
+    """Which load was put on a server: its trace and its pace; None where none was."""
+    if "inference.load.trace" not in sheet.figures:
+        return None
+    told = [str(sheet[f"inference.load.{name}"].value) for name in ("trace", "pace")]
+    return safe(", ".join(told))
+
+
 def _number(sheet: Sheet, name: str) -> Fraction | None:
     path = f"inference.{name}"
     return sheet.number(path) if path in sheet.figures else None
@@ -100,9 +108,9 @@ def inference_rows(sheet: Sheet, plain: bool) -> Iterator[tuple[str, str]]:
 
 def _load(sheet: Sheet, plain: bool) -> str:
     words: list[str] = []
-    if "inference.load.trace" in sheet.figures:
-        told = [str(sheet[f"inference.load.{name}"].value) for name in ("trace", "pace")]
-        words.append(safe(", ".join(told)))
+    pace = pace_of(sheet)
+    if pace:
+        words.append(pace)
     done = _said(sheet, "requests.finished", plain)
     rate = _number(sheet, "requests.per_second")
     if done is not None and rate is not None:

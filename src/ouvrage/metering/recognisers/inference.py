@@ -22,7 +22,7 @@ _OFFLINE = rb"^Processed prompts: .{0,1500}\| (\d{1,9})/(\d{1,9}) \[.{0,150}outp
 _START = rb"(?:^|[:|\]])\s*"
 _MS = rb"\s*(\d{1,12})\.(\d{2}) ms"
 _PROMPT = _START + rb"prompt eval time =" + _MS + rb" /\s*(\d{1,12}) tokens\b"
-_EVAL = _START + rb"eval time =" + _MS + rb" /\s*(\d{1,12}) (?:tokens|runs)\b"
+_EVAL = _START + rb"eval time =" + _MS + rb" /\s*(\d{1,12}) (tokens|runs)\b"
 _TOTAL = _START + rb"total time =" + _MS + rb"(?: /\s*\d+ tokens)?\s*$"
 
 
@@ -56,7 +56,11 @@ def _prompt(line: bytes) -> Reading | None:
 
 def _eval(line: bytes) -> Reading | None:
     match = found(_EVAL, line)
-    return Reading(COUNT, int(match[3]), told=(EVAL, _us(match), int(match[3]))) if match else None
+    if match is None:
+        return None
+    # Runs are those after the prompt's own, which gave the first token; the server counts it.
+    made = int(match[3]) + (match[4] == b"runs")
+    return Reading(COUNT, int(match[3]), told=(EVAL, _us(match), made))
 
 
 def _total(line: bytes) -> Reading | None:

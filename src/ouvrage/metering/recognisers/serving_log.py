@@ -12,7 +12,7 @@ from typing import Any
 
 from ouvrage.metering.recognisers.rule import RATE, Reading
 from ouvrage.metering.recognisers.tally import RATE_EVERY_S, Rate
-from ouvrage.metering.serving import COLUMNS
+from ouvrage.model.serving import REQUEST_COLUMNS
 
 PROMPT, EVAL, DONE, RATES = "prompt", "eval", "done", "rates"
 MOST_KEPT = 2000
@@ -58,13 +58,14 @@ class ServingLog:
 
     def _finish(self, took_us: int, t: int | None) -> None:
         first, into = self._prompt
-        _, out = self._eval
+        making, out = self._eval
+        last = None if first is None or making is None else first + making
         self._prompt = self._eval = (None, None)
         if len(self._rows) >= MOST_KEPT:
             self.dropped += 1
             return
-        row: dict[str, Any] = dict.fromkeys(COLUMNS)
-        row |= {"ended_us": t, "first_us": first, "last_us": took_us, "took_us": took_us}
+        row: dict[str, Any] = dict.fromkeys(REQUEST_COLUMNS)
+        row |= {"ended_us": t, "first_us": first, "last_us": last, "took_us": took_us}
         row |= {"tokens_in": into, "tokens_out": out, "status": "ok"}
         row["counted"] = None if out is None else "usage"
         self._rows.append(row)
@@ -94,7 +95,7 @@ class ServingLog:
     def requests(self) -> dict[str, Any] | None:
         """The requests told since the last time, as columns of ``RunRequests``; None for none."""
         rows, self._rows = self._rows, []
-        return {name: [row[name] for row in rows] for name in COLUMNS} if rows else None
+        return {name: [row[name] for row in rows] for name in REQUEST_COLUMNS} if rows else None
 
     def readings(self) -> list[tuple[int, dict[str, int]]]:
         """The readings told since the last time: moments and columns of ``ServerTrack``."""
