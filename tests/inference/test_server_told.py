@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ouvrage.adapters.serving_metrics import MetricsFault, reading_of
 from ouvrage.base.errors import OuvrageError
 from ouvrage.evidence.figures import Sheet
+from ouvrage.meter.servers import columns_of
 from ouvrage.metering.arrivals import Arrival, at_rate, read_arrivals, sped_up
 from ouvrage.metering.recognise import Recogniser
 from ouvrage.metering.serving import Within, bucket_quantile, quantile
@@ -201,8 +202,7 @@ class TestLogs:
     def test_llama_cpp_tells_of_each_request(
         self, name: str, rows: list[tuple[int, int, int, int]]
     ) -> None:
-        found = self.told(name).serving.requests()
-        assert found is not None
+        found = columns_of(self.told(name).serving.requests())
         names = ("tokens_in", "tokens_out", "first_us", "took_us")
         assert list(zip(*(found[name] for name in names), strict=True)) == rows
         assert found["last_us"][0] == rows[0][2] + (1_234_560 if "server" in name else 10_080)
@@ -229,9 +229,7 @@ class TestLogs:
     def test_lines_in_one_read_are_counted_without_a_moment(self) -> None:
         recogniser = Recogniser(None, None)
         recogniser.feed("stderr", (LOGS / "llama.cpp-server.txt").read_bytes(), S)
-        found = recogniser.serving.requests()
-        assert found is not None
-        assert found["tokens_out"] == [64, 30]
+        assert [row["tokens_out"] for row in recogniser.serving.requests()] == [64, 30]
 
 
 class TestTraces:

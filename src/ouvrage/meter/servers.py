@@ -67,6 +67,14 @@ class _Server:
             self._record.server_sample(self.number, t, columns)
 
 
+def columns_of(requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """Requests as the columns of ``RunRequests``; what is not told is None."""
+    # Imported when the first request is told: a command that serves nothing does not wait for it.
+    from ouvrage.model.serving import REQUEST_COLUMNS
+
+    return {name: [request.get(name) for request in requests] for name in REQUEST_COLUMNS}
+
+
 class LogServer:
     """What a server's log told, brought on record: requests one by one, rates as readings."""
 
@@ -79,7 +87,7 @@ class LogServer:
         """Take what was told since the last time."""
         requests, readings = self._log.requests(), self._log.readings()
         if requests:
-            self._record.requests({"via": "log", "c": requests})
+            self._record.requests({"via": "log", "c": columns_of(requests)})
         if readings and self._number is None:
             bounds: dict[str, Any] = {f"{name}_bounds_us": [] for name in _BOUNDS}
             about = {"engine": "vLLM", "via": "log", "where": "its output", **bounds}

@@ -7,12 +7,10 @@ a pause between lines is no gap and no work. It keeps what was told until somebo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from ouvrage.metering.recognisers.rule import RATE, Reading
 from ouvrage.metering.recognisers.tally import RATE_EVERY_S, Rate
-from ouvrage.model.serving import REQUEST_COLUMNS
 
 PROMPT, EVAL, DONE, RATES = "prompt", "eval", "done", "rates"
 MOST_KEPT = 2000
@@ -20,16 +18,12 @@ _MOST_ENGINES = 64
 _SECOND = 1_000_000
 
 
-@dataclass(slots=True)
 class _Engine:
     """One engine behind a vLLM server: what it has counted so far, and how many it works on."""
 
-    into: Rate = field(default_factory=Rate)
-    out: Rate = field(default_factory=Rate)
-    tokens_in: int = 0
-    tokens_out: int = 0
-    running: int = 0
-    waiting: int = 0
+    def __init__(self) -> None:
+        self.into, self.out = Rate(), Rate()
+        self.tokens_in = self.tokens_out = self.running = self.waiting = 0
 
 
 class ServingLog:
@@ -64,8 +58,12 @@ class ServingLog:
         if len(self._rows) >= MOST_KEPT:
             self.dropped += 1
             return
-        row: dict[str, Any] = dict.fromkeys(REQUEST_COLUMNS)
-        row |= {"ended_us": t, "first_us": first, "last_us": last, "took_us": took_us}
+        row: dict[str, Any] = {
+            "ended_us": t,
+            "first_us": first,
+            "last_us": last,
+            "took_us": took_us,
+        }
         row |= {"tokens_in": into, "tokens_out": out, "status": "ok"}
         row["counted"] = None if out is None else "usage"
         self._rows.append(row)
@@ -92,10 +90,10 @@ class ServingLog:
         engines = self._engines.values()
         return {name: sum(getattr(engine, name) for engine in engines) for name in names}
 
-    def requests(self) -> dict[str, Any] | None:
-        """The requests told since the last time, as columns of ``RunRequests``; None for none."""
+    def requests(self) -> list[dict[str, Any]]:
+        """The requests told since the last time: of each the columns of ``RunRequests`` it tells."""
         rows, self._rows = self._rows, []
-        return {name: [row[name] for row in rows] for name in REQUEST_COLUMNS} if rows else None
+        return rows
 
     def readings(self) -> list[tuple[int, dict[str, int]]]:
         """The readings told since the last time: moments and columns of ``ServerTrack``."""
