@@ -21,6 +21,7 @@ from ouvrage.ledger.facts import Fact
 from ouvrage.model import accepted, gpus, rentals, runs
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
+from ouvrage.model.hosts import HostChecked
 from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
 from ouvrage.model.records import Conflict, Withdrawal
@@ -57,6 +58,7 @@ KINDS: dict[tuple[str, int], type] = {
         MarketOffer,
         MarketReading,
         ExchangeRate,
+        HostChecked,
     )
 }
 

@@ -15,14 +15,17 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import SECOND, utc_text
+from ouvrage.model.hosts import BROKEN, HELD, UNKNOWN, HostLine, HostPromise, HostReading
 from ouvrage.pricing.market.billing import Billing
+from ouvrage.pricing.market.host_checks import NOT_READ, held_to
+from ouvrage.pricing.market.host_text import NOT_TOLD, delivered, promised_words
+from ouvrage.pricing.market.promises import KINDS
 from ouvrage.pricing.rates.plan import Steps
 from ouvrage.pricing.rates.steps import rounded_us
 
 H = 3600
 CENT = Fraction(1, 200)
 """Bills are in whole cents: less than half of one is no difference."""
-_SEEN = Fraction(9, 10)
 _STEPS = ((60, "up"), (60, "down"), (3600, "up"), (1, "up"))
 
 
@@ -57,15 +60,16 @@ class Promise:
     cost_low: Fraction
     cost_likely: Fraction
     cost_high: Fraction
-    vcpus: Fraction | None
-    memory_gib: Fraction | None
-    gpu: str | None
+    host: tuple[HostPromise, ...]
     lines: Mapping[str, Fraction | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The run that was made: its moments, its units, and the host it saw."""
+    """The run that was made: its moments, its units, and the host that it saw.
+
+    ``checked`` are the readings of a check of that host, made at ``checked_us``; None: none is known.
+    """
 
     code: str
     unit: str
@@ -73,8 +77,9 @@ class Done:
     unit_s: Fraction | None
     wall_us: int
     started_us: int
-    vcpus: Fraction
-    memory_gib: Fraction | None
+    host: tuple[HostReading, ...]
+    checked: tuple[HostReading, ...] | None = None
+    checked_us: int | None = None
 
     @property
     def ended_us(self) -> int:
@@ -84,7 +89,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing compared. ``kept`` None: it cannot be told."""
+    """One thing compared. ``kept`` None: it cannot be told. ``check`` is the id of a promise of the host."""
 
     what: str
     promised: str
@@ -92,10 +97,12 @@ class Finding:
     kept: bool | None
     why: str
     grade: Grade
+    check: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """What ``--json`` prints of it."""
         return {
+            **({} if self.check is None else {"check": self.check}),
             "what": self.what,
             "promised": self.promised,
             "found": self.found,
@@ -119,23 +126,44 @@ def kept(found: Iterable[Finding]) -> bool:
 
 
 def _host(promise: Promise, done: Done) -> Iterable[Finding]:
-    if promise.vcpus is None:
-        yield _unknown("vCPUs", _shown(done.vcpus), "the offer states none")
-    else:
-        ok = done.vcpus >= promise.vcpus
-        why = "as sold" if ok else "the run was allowed fewer than were sold"
-        yield _told("vCPUs", _shown(promise.vcpus), _shown(done.vcpus), ok, why)
-    if promise.memory_gib is None or done.memory_gib is None:
-        held = "not told" if done.memory_gib is None else f"{_shown(done.memory_gib)} GiB"
-        yield _unknown("memory", held, "the offer or the machine states none")
-    else:
-        ok = done.memory_gib >= promise.memory_gib * _SEEN
-        why = "as sold; a machine shows a little less than is sold" if ok else "less than was sold"
-        yield _told(
-            "memory", f"{_shown(promise.memory_gib)} GiB", f"{_shown(done.memory_gib)} GiB", ok, why
+    """Each promise of the host: as the run saw it, else as a check of the host did."""
+    seen = {line.id: line for line in held_to(promise.host, done.host)}
+    checked = {line.id: line for line in held_to(promise.host, done.checked or ())}
+    told = {each.id for each in promise.host}
+    for id in KINDS:
+        if id not in told and id not in _BASIC:
+            continue
+        line = seen.get(id)
+        other = checked.get(id)
+        when = ""
+        if other is not None and (line is None or line.outcome == UNKNOWN) and done.checked_us:
+            if other.outcome != UNKNOWN or line is None or delivered(line, False) == NOT_TOLD:
+                line, when = other, f"host check of {utc_text(done.checked_us)[:16]}Z: "
+        if line is not None:
+            yield _host_finding(line, when, done)
+
+
+_BASIC = ("cpu.allowed", "memory.limit")
+"""What every run sees, and what is therefore told also where no offer says it."""
+
+
+def _host_finding(line: HostLine, when: str, done: Done) -> Finding:
+    why = f"{when}{line.reason}"
+    if line.promised is None:
+        why = "the offer states none"
+    elif line.reason == NOT_READ:
+        why = "the meter does not see it; " + (
+            "the host check did not read it" if done.checked is not None else "ouvrage host check does"
         )
-    if promise.gpu is not None:
-        yield _unknown("GPU", "not told", "the meter does not see which GPU it was", promise.gpu)
+    return Finding(
+        what=KINDS[line.id].words,
+        promised="not stated" if line.promised is None else promised_words(line),
+        found=delivered(line, False),
+        kept={HELD: True, BROKEN: False}.get(line.outcome),
+        why=why,
+        grade=Grade.LISTED if line.outcome == UNKNOWN else Grade.MEASURED,
+        check=line.id,
+    )
 
 
 def _told(what: str, promised: str, found: str, ok: bool, why: str) -> Finding:
