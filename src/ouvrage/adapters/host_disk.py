@@ -198,7 +198,9 @@ class _Test:
         self._written = done
         speed = Fraction(done, max(1, monotonic_us() - began))
         if self._direct:
-            return reading("disk.write", "MB/s", self._how(done, "written and flushed"), speed, speed)
+            return reading(
+                "disk.write", "MB/s", self._how(done, "written and flushed"), speed, speed
+            )
         how = self._how(done, "written, each block flushed: no way past the page cache here")
         return reading("disk.write", "MB/s", how, speed, None)
 
@@ -296,7 +298,9 @@ class _Test:
         return sum(moved)
 
     def _how(self, done: int, what: str) -> str:
-        several = f"{AT_ONCE} blocks at once" if self._direct and self._block == BLOCK else "in turn"
+        several = (
+            f"{AT_ONCE} blocks at once" if self._direct and self._block == BLOCK else "in turn"
+        )
         return f"{done // MIB} MiB {what}; {several}, {self._place.words}"
 
 

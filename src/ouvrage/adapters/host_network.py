@@ -63,7 +63,9 @@ def link_readings(sys: str = "/sys") -> list[HostReading]:
         text = (said or b"").strip()
         if os.path.exists(f"{sys}/class/net/{name}/device") and text.isdigit() and int(text):
             speed = int(text)
-            found.append(reading("net.link", "Mbit/s", "as the kernel lists it", speed, speed, part=name))
+            found.append(
+                reading("net.link", "Mbit/s", "as the kernel lists it", speed, speed, part=name)
+            )
     return found
 
 
@@ -144,9 +146,7 @@ def _send(flow: _Flow) -> None:
             size = min(2 * size, _LARGEST_POST)
 
 
-def _timed(
-    id: str, peer: Peer, seconds: float, move: Callable[[_Flow], None]
-) -> HostReading:
+def _timed(id: str, peer: Peer, seconds: float, move: Callable[[_Flow], None]) -> HostReading:
     until = monotonic_us() + round(seconds * US)
     flows = [_Flow(peer, until) for _ in range(CONNECTIONS)]
     threads = [threading.Thread(target=each.run, args=(move,), daemon=True) for each in flows]
@@ -156,7 +156,9 @@ def _timed(
         thread.join(max(0.1, (until - monotonic_us()) / US + 1))
     moved = sum(each.moved for each in flows)
     if moved < LEAST:
-        fault = next((each.fault for each in flows if each.fault), f"only {moved} bytes came through")
+        fault = next(
+            (each.fault for each in flows if each.fault), f"only {moved} bytes came through"
+        )
         return reading(id, "Mbit/s", f"{peer.url}: {fault}")
     began = min(each.began for each in flows if each.moved)
     took = max(1, max(each.ended for each in flows) - began)

@@ -48,10 +48,11 @@ def this_host() -> Host:
 def cpu_readings(alone_s: float, together_s: float) -> list[HostReading]:
     """One process for so many seconds, then one for each core. Forks: call it without threads."""
     text = _text()
-    done, wall, _ = _work(text, monotonic_us() + round(alone_s * US))
-    speed = Fraction(done, wall)  # bytes a microsecond are MB/s
+    done, _, cpu = _work(text, monotonic_us() + round(alone_s * US))
+    speed = Fraction(done, max(1, cpu))  # bytes a microsecond are MB/s
+    how = f"one process, by its CPU time in {alone_s:g} s: {WORK}"
     return [
-        reading("cpu.thread", "MB/s", f"{WORK}, {alone_s:g} s in one process", speed, speed),
+        reading("cpu.thread", "MB/s", how, speed, speed),
         *_together(text, together_s),
     ]
 
@@ -84,18 +85,24 @@ def _together(text: bytes, seconds: float) -> list[HostReading]:
     got = Fraction(sum(cpu for _, _, cpu in found), wall)
     taken = max(Fraction(0), Fraction(others, wall))
     how = f"CPU seconds that {processes} processes got each second, for {seconds:g} s"
-    high = got if taken < _LITTLE and processes == count else got + max(taken, Fraction(count - processes))
+    high = (
+        got
+        if taken < _LITTLE and processes == count
+        else got + max(taken, Fraction(count - processes))
+    )
     if taken >= _LITTLE:
         how += f"; other processes here took {float(taken):.2f} cores meanwhile"
     speed = Fraction(sum(done for done, _, _ in found), wall)
     return [
         reading("cpu.delivered", "cores", how, got, high),
-        reading("cpu.all", "MB/s", f"{WORK}, {processes} processes", speed, speed),
+        reading("cpu.all", "MB/s", f"{processes} processes together: {WORK}", speed, speed),
         *_stolen(before, after),
     ]
 
 
-def _forked(count: int, text: bytes, seconds: float) -> tuple[list[tuple[int, int, int]], list[int]]:
+def _forked(
+    count: int, text: bytes, seconds: float
+) -> tuple[list[tuple[int, int, int]], list[int]]:
     """What each of so many processes did between one moment and another, and their numbers."""
     wait, go = os.pipe()
     answers, answer = os.pipe()
@@ -123,15 +130,18 @@ def _fork(text: bytes, seconds: float, start: tuple[int, int], end: tuple[int, i
 
 
 def _visible_cpu_us(but: Iterable[int]) -> int:
-    """CPU time of every process that can be seen from here, this one and its children left out."""
+    """CPU time of every process that can be seen from here, this one and its children left out.
+
+    With that of children that were waited for, since most processes of a busy machine live shorter
+    than the test: what they used stands with their parents afterwards.
+    """
     left_out = {str(os.getpid()), *map(str, but)}
     total = 0
     for name in os.listdir("/proc"):
         if not name.isdigit() or name in left_out:
             continue
         words = (KeptFile(f"/proc/{name}/stat", Room(0)).read() or b"").rpartition(b")")[2].split()
-        if len(words) > 12:
-            total += (int(words[11]) + int(words[12])) * _TICK_US
+        total += sum(map(int, words[11:15])) * _TICK_US
     return total
 
 
@@ -153,7 +163,9 @@ def memory_readings(seconds: float) -> list[HostReading]:
     least = min((size for size in limits if size is not None), default=_COPY_BYTES * 32)
     size = min(_COPY_BYTES, least // 32)
     if size < 8 << 20:
-        return [reading("memory.copy", "GB/s", f"only {least >> 20} MiB of memory are left to test")]
+        return [
+            reading("memory.copy", "GB/s", f"only {least >> 20} MiB of memory are left to test")
+        ]
     source, target = memoryview(bytearray(b"\1") * size), memoryview(bytearray(size))
     target[:] = source  # the first time the kernel still has to find the pages
     began, copied = monotonic_us(), 0

@@ -50,7 +50,9 @@ def host() -> None:
 
 
 def _offer_options(verb: Any) -> Any:
-    verb = click.option("--name", metavar="NAME", help="Which offer of the file (name or key).")(verb)
+    verb = click.option("--name", metavar="NAME", help="Which offer of the file (name or key).")(
+        verb
+    )
     return click.option(
         "--offer",
         "which",
@@ -69,7 +71,9 @@ def _offer_options(verb: Any) -> Any:
     default=".",
     help="A directory on the disk that the work will use (this one).",
 )
-@click.option("--network-peer", "url", metavar="URL", help="A server to measure against (GET, POST).")
+@click.option(
+    "--network-peer", "url", metavar="URL", help="A server to measure against (GET, POST)."
+)
 @click.option(
     "--peer-mbit", "mbit", metavar="N", type=click.IntRange(1), help="How fast its own line is."
 )
@@ -79,9 +83,7 @@ def _offer_options(verb: Any) -> Any:
 @click.option("--load-time", metavar="TIME", help=f"How long the load is watched ({LOAD_S}s).")
 @json_option
 @plain_option
-def check(
-    which: str | None, name: str | None, as_json: bool, plain: bool, **asked: Any
-) -> int:
+def check(which: str | None, name: str | None, as_json: bool, plain: bool, **asked: Any) -> int:
     """Measure this host, and hold it to an offer.
 
     Takes seconds: CPUs allowed and delivered, memory, the disk under --dir by a file without a name of at most
@@ -113,7 +115,7 @@ def _plan(
     peer = None if url is None else Peer(url=url, mbit=mbit)
     if peer is not None:
         check_peer(peer)
-    if load is None and load_time is not None or url is None and mbit is not None:
+    if (load is None and load_time is not None) or (url is None and mbit is not None):
         raise OuvrageError(
             "host/alone",
             "--load-time goes with --load-command, and --peer-mbit with --network-peer",
@@ -185,9 +187,7 @@ def _record(ledger: Ledger, value: HostChecked) -> None:
 @json_option
 @plain_option
 @as_of_option
-def show(
-    which: str | None, name: str | None, as_json: bool, plain: bool, as_of: int | None
-) -> int:
+def show(which: str | None, name: str | None, as_json: bool, plain: bool, as_of: int | None) -> int:
     """The last check again, without measuring; --offer holds what was read to another offer."""
     today = utc_text(now_us())[:10]
     with opened() as ledger:
@@ -198,7 +198,11 @@ def show(
             )
         value = found[-1]
         if which is not None:
-            held = offer_in_file(which, name, today) if is_file(which) else offer_in_market(ledger, which)
+            held = (
+                offer_in_file(which, name, today)
+                if is_file(which)
+                else offer_in_market(ledger, which)
+            )
             value = replace(
                 value,
                 offer=held.name,

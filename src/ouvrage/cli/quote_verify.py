@@ -167,7 +167,9 @@ def _number(value: Any) -> Fraction:
 def promises_of(entry: dict[str, Any]) -> tuple[HostPromise, ...]:
     """What a quote says of the host; one kept before quotes said it has its vCPUs, memory and GPU."""
     if "promises" in entry:
-        said = [promise(each["id"], str(each["value"]), each["field"]) for each in entry["promises"]]
+        said = [
+            promise(each["id"], str(each["value"]), each["field"]) for each in entry["promises"]
+        ]
         for each in said:
             if each.operator not in NAMED:
                 _number(each.value)
@@ -178,9 +180,7 @@ def promises_of(entry: dict[str, Any]) -> tuple[HostPromise, ...]:
         for id, name in plain.items()
         if entry[name] is not None
     ]
-    return in_order(
-        found + ([promise("gpu.model", entry["gpu"], "gpu")] if entry["gpu"] else [])
-    )
+    return in_order(found + ([promise("gpu.model", entry["gpu"], "gpu")] if entry["gpu"] else []))
 
 
 def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:

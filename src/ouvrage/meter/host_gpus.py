@@ -64,21 +64,20 @@ def gpu_readings(deadline_s: float, load: Load | None) -> list[HostReading]:
         said = _listened(deadline_s, None)
         return _readings(said, None)
     with _running(load) as running:
-        said = _listened(deadline_s, running)
-    return _readings(said, running)
+        return _readings(_listened(deadline_s, running), running)
 
 
 class _Running:
     """The load while it runs: its process group is ended with it."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, words: IO[bytes]) -> None:
         self.load = load
-        self.words: IO[bytes] = tempfile.TemporaryFile()
+        self.words = words
         self.process = subprocess.Popen(
             ["/bin/sh", "-c", load.command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=self.words,
+            stderr=words,
             start_new_session=True,
         )
 
@@ -94,9 +93,6 @@ class _Running:
                 os.killpg(self.process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_END_S)
-                if number == signal.SIGTERM:
-                    continue
-        self.words.seek(0)
 
     def complaint(self) -> str:
         """Why it ended by itself: its exit code and the last line that it wrote to its standard error."""
@@ -109,12 +105,12 @@ class _Running:
 
 @contextlib.contextmanager
 def _running(load: Load) -> Iterator[_Running]:
-    running = _Running(load)
-    try:
-        yield running
-    finally:
-        running.end()
-        running.words.close()
+    with tempfile.TemporaryFile() as words:
+        running = _Running(load, words)
+        try:
+            yield running
+        finally:
+            running.end()
 
 
 def _listened(deadline_s: float, running: _Running | None) -> Said:
@@ -142,22 +138,17 @@ def _listened(deadline_s: float, running: _Running | None) -> Said:
 def _listen(
     ask: IO[bytes], lines: int, said: Said, deadline_s: float, running: _Running | None
 ) -> None:
+    """Hear the child until enough was said, nothing more comes, or it is silent for too long."""
     poller = select.poll()
     poller.register(lines, select.POLLIN)
-    now = monotonic_us()
-    silent, until = now + round(deadline_s * US), 0
-    rest = b""
-    while True:
-        now = monotonic_us()
-        if said.readings and (running is None or now >= until or not running.alive):
-            return
-        if now >= silent:
+    deadline = round(deadline_s * US)
+    silent, until, rest = monotonic_us() + deadline, 0, b""
+    while not _enough(said, until, running):
+        if monotonic_us() >= silent:
             said.fault = said.fault or f"the driver did not answer within {deadline_s:g} s"
             return
         if not poller.poll(ASK_MS):
-            if said.readings:
-                with contextlib.suppress(OSError):
-                    os.write(ask.fileno(), b"!")
+            _ask(ask, said)
             continue
         data = os.read(lines, 65_536)
         if not data:
@@ -167,12 +158,25 @@ def _listen(
         before = len(said.readings)
         for line in whole:
             _hear(line, said)
-        if said.nothing:
-            return
         if len(said.readings) > before:
-            silent = monotonic_us() + round(deadline_s * US)
-            if running is not None:
-                until = until or monotonic_us() + round(running.load.seconds * US)
+            now = monotonic_us()
+            silent = now + deadline
+            until = until or now + round((running.load.seconds if running else 0) * US)
+
+
+def _enough(said: Said, until_us: int, running: _Running | None) -> bool:
+    """Whether nothing more is to be heard: there are no GPUs, the time is up, or the load has ended."""
+    if said.nothing:
+        return True
+    over = running is None or monotonic_us() >= until_us or not running.alive
+    return bool(said.readings) and over
+
+
+def _ask(ask: IO[bytes], said: Said) -> None:
+    """Ask for another reading now, once the child has begun to read; it reads each second anyway."""
+    if said.readings:
+        with contextlib.suppress(OSError):
+            os.write(ask.fileno(), b"!")
 
 
 def _hear(line: bytes, said: Said) -> None:
@@ -233,9 +237,7 @@ def _card(
     return [*found, *_held(part, rows, running)]
 
 
-def _link(
-    id: str, name: str, part: str, about: Identity, rows: Sequence[Reading]
-) -> HostReading:
+def _link(id: str, name: str, part: str, about: Identity, rows: Sequence[Reading]) -> HostReading:
     """The link while the card was busy, of readings fresh since then; else the one at rest."""
     best = about.get(f"{name}_max")
     busy = [row for row in rows if (row[PLACE["busy_percent"]] or 0) >= BUSY_PERCENT]
@@ -268,5 +270,7 @@ def _held(part: str, rows: Sequence[Reading], running: _Running) -> list[HostRea
     found = [reading("gpu.clock", "MHz", how, median, median, part=part)]
     if masks:
         share = 100 * Fraction(faulty, len(masks))
-        found.append(reading("gpu.throttled", "%", "of the readings under load", share, share, part=part))
+        found.append(
+            reading("gpu.throttled", "%", "of the readings under load", share, share, part=part)
+        )
     return found

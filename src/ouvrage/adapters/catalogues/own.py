@@ -59,7 +59,7 @@ ALIASES = {
     "seconds_per_unit": ("seconds_per_unit", "s_per_unit", "unit_seconds", "seconds"),
 }
 PRICES = set(ALIASES["price"])
-_KNOWN = {alias for group in ALIASES.values() for alias in group} | set(COLUMNS)
+_KNOWN = {alias for group in ALIASES.values() for alias in group} | COLUMNS
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PER = {"h": "h", "hour": "h", "hr": "h", "s": "s", "min": "min", "day": "day", "d": "day"}
 
@@ -73,7 +73,7 @@ def offers(rows: Iterable[Row], context: Context) -> Parsed:
         named = Row(_named(row), row.place, context)
         offer = _offer(named, row.raw, context)
         seconds = named.decimal("seconds_per_unit")
-        for name in NUMBERS:
+        for name in sorted(NUMBERS & row.cells.keys()):
             row.number(name)  # promises of the host: kept in the row, read from there
         named.faults += row.faults
         if named.faults or offer is None:

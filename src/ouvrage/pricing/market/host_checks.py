@@ -126,9 +126,7 @@ def _range_words(each: HostReading, promise: HostPromise) -> str:
     return f"from {rounded(Fraction(each.low))} to {rounded(Fraction(each.high))}{unit}"
 
 
-def _named(
-    promise: HostPromise, each: HostReading, readings: Sequence[HostReading]
-) -> _Verdict:
+def _named(promise: HostPromise, each: HostReading, readings: Sequence[HostReading]) -> _Verdict:
     text = each.text or ""
     if promise.operator != IS:
         held = _squeezed(promise.value) in _squeezed(text)
@@ -178,7 +176,10 @@ def host_readings(host: Host) -> list[HostReading]:
     found = [reading("cpu.allowed", "cores", how, cores, cores)]
     if host.cpu_model is not None:
         found.append(reading("cpu.model", "", "as the kernel names it", text=host.cpu_model))
-    sizes = {"the machine's memory": host.memory_bytes, "the control group's limit": host.memory_limit_bytes}
+    sizes = {
+        "the machine's memory": host.memory_bytes,
+        "the control group's limit": host.memory_limit_bytes,
+    }
     told = {words: size for words, size in sizes.items() if size is not None}
     if told:
         words = min(told, key=lambda each: told[each])
@@ -202,7 +203,9 @@ def device_readings(devices: Sequence[Mapping[str, str | int | None]]) -> list[H
         if isinstance(limit, int):
             watts = Fraction(limit, 1000)
             found.append(
-                reading("gpu.power_limit", "W", "the limit that is enforced", watts, watts, part=part)
+                reading(
+                    "gpu.power_limit", "W", "the limit that is enforced", watts, watts, part=part
+                )
             )
         found += _own_best(about, part)
     return found
@@ -220,7 +223,14 @@ _BEST = (
 def _own_best(about: Mapping[str, str | int | None], part: str) -> list[HostReading]:
     """What a card was built for; no offer promises it, notices compare with it."""
     return [
-        reading(id, unit, "as the driver says", Fraction(value, scale), Fraction(value, scale), part=part)
+        reading(
+            id,
+            unit,
+            "as the driver says",
+            Fraction(value, scale),
+            Fraction(value, scale),
+            part=part,
+        )
         for id, unit, name, scale in _BEST
         if isinstance(value := about.get(name), int)
     ]
@@ -267,7 +277,10 @@ def _about(device: RunDevice) -> dict[str, str | int | None]:
 def _link(windows: Sequence[RunGpuWindow], name: str) -> tuple[int | None, bool]:
     """The best that the link kept for a whole window: of the busy ones, else of all."""
     held = [
-        (getattr(each, name), each.busy_us is not None and each.busy_us >= BUSY * each.busy_covered_us > 0)
+        (
+            getattr(each, name),
+            each.busy_us is not None and each.busy_us >= BUSY * each.busy_covered_us > 0,
+        )
         for each in windows
         if getattr(each, name) is not None
     ]

@@ -28,10 +28,14 @@ _WIDTH = 72
 def headline(value: HostChecked, grade: Grade, plain: bool) -> str:
     """The answer: held, broken and in what, or what the host is where nothing was promised."""
     if value.offer is None:
-        return f"This host: {_summary(value.lines, grade, plain)}. Nothing was promised: --offer FILE"
+        return (
+            f"This host: {_summary(value.lines, grade, plain)}. Nothing was promised: --offer FILE"
+        )
     of = f"{safe(value.provider or '')}, {shortened(value.offer, 40)}".lstrip(", ")
     words = {
-        each: [KINDS[line.id].words for line in value.lines if line.promised and line.outcome == each]
+        each: [
+            KINDS[line.id].words for line in value.lines if line.promised and line.outcome == each
+        ]
         for each in (BROKEN, UNKNOWN, HELD)
     }
     unknown = f"; not known: {', '.join(words[UNKNOWN])}" if words[UNKNOWN] else ""

@@ -133,14 +133,19 @@ def _host(promise: Promise, done: Done) -> Iterable[Finding]:
     for id in KINDS:
         if id not in told and id not in _BASIC:
             continue
-        line = seen.get(id)
-        other = checked.get(id)
-        when = ""
-        if other is not None and (line is None or line.outcome == UNKNOWN) and done.checked_us:
-            if other.outcome != UNKNOWN or line is None or delivered(line, False) == NOT_TOLD:
-                line, when = other, f"host check of {utc_text(done.checked_us)[:16]}Z: "
-        if line is not None:
-            yield _host_finding(line, when, done)
+        line, other = seen.get(id), checked.get(id)
+        if other is not None and done.checked_us is not None and _surer(other, line):
+            yield _host_finding(other, f"host check of {utc_text(done.checked_us)[:16]}Z: ", done)
+        elif line is not None:
+            yield _host_finding(line, "", done)
+
+
+def _surer(checked: HostLine, seen: HostLine | None) -> bool:
+    """Whether the check tells something that the run does not."""
+    if seen is None or seen.outcome == UNKNOWN:
+        told_less = seen is None or delivered(seen, False) == NOT_TOLD
+        return checked.outcome != UNKNOWN or told_less
+    return False
 
 
 _BASIC = ("cpu.allowed", "memory.limit")
@@ -153,7 +158,9 @@ def _host_finding(line: HostLine, when: str, done: Done) -> Finding:
         why = "the offer states none"
     elif line.reason == NOT_READ:
         why = "the meter does not see it; " + (
-            "the host check did not read it" if done.checked is not None else "ouvrage host check does"
+            "the host check did not read it"
+            if done.checked is not None
+            else "ouvrage host check does"
         )
     return Finding(
         what=KINDS[line.id].words,

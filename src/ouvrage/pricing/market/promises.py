@@ -104,8 +104,8 @@ KINDS: dict[str, Kind] = {
 }
 """What can be promised, in the order in which it is told."""
 
-COLUMNS = tuple(name for kind in KINDS.values() for name in kind.columns)
-NUMBERS = tuple(
+COLUMNS = frozenset(name for kind in KINDS.values() for name in kind.columns)
+NUMBERS = frozenset(
     name for kind in KINDS.values() if kind.operator not in NAMED for name in kind.columns
 )
 
