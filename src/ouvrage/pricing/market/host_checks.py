@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from ouvrage.metering.run_view import RunView
-from ouvrage.model.gpus import RunDevice, RunGpuWindow
+from ouvrage.model.gpus import RunGpuWindow
 from ouvrage.model.hosts import (
     BROKEN,
     HELD,
@@ -117,13 +117,19 @@ def _measured(promise: HostPromise, each: HostReading) -> _Verdict:
     return _Verdict(UNKNOWN, f"it may be {_range_words(each, promise)}: {each.how}")
 
 
+def digits(text: str) -> str:
+    """Three significant digits of a decimal text; whole numbers as they are."""
+    value = Fraction(text)
+    return str(value) if value.denominator == 1 else rounded(value)
+
+
 def _range_words(each: HostReading, promise: HostPromise) -> str:
     unit = f" {promise.unit}" if promise.unit else ""
     if each.low is None:
-        return f"anything up to {rounded(Fraction(each.high or 0))}{unit}"
+        return f"anything up to {digits(each.high or '0')}{unit}"
     if each.high is None:
-        return f"{rounded(Fraction(each.low))}{unit} or more"
-    return f"from {rounded(Fraction(each.low))} to {rounded(Fraction(each.high))}{unit}"
+        return f"{digits(each.low)}{unit} or more"
+    return f"from {digits(each.low)} to {digits(each.high)}{unit}"
 
 
 def _named(promise: HostPromise, each: HostReading, readings: Sequence[HostReading]) -> _Verdict:
@@ -259,7 +265,7 @@ def run_readings(view: RunView) -> list[HostReading]:
     devices = [each for each in view.devices if each.chosen]
     if not devices:
         return found
-    found += device_readings([_about(each) for each in devices])
+    found += device_readings([asdict(each) for each in devices])
     for index, device in enumerate(devices):
         windows = [each for each in view.gpu_windows if each.gpu == device.gpu]
         part = f"GPU {index}"
@@ -270,37 +276,38 @@ def run_readings(view: RunView) -> list[HostReading]:
     return found
 
 
-def _about(device: RunDevice) -> dict[str, str | int | None]:
-    return {name: getattr(device, name) for name in device.__dataclass_fields__}
-
-
 def _link(windows: Sequence[RunGpuWindow], name: str) -> tuple[int | None, bool]:
-    """The best that the link kept for a whole window: of the busy ones, else of all."""
-    held = [
-        (
-            getattr(each, name),
-            each.busy_us is not None and each.busy_us >= BUSY * each.busy_covered_us > 0,
-        )
+    """The best that the link kept for a whole window, and whether its card was busy meanwhile.
+
+    A link is read every ten seconds and the reading kept, so that a busy window may still hold one
+    from before: only windows that follow a busy one count as read under load.
+    """
+    held = [getattr(each, name) for each in windows]
+    worked = [
+        each.busy_us is not None and each.busy_us >= BUSY * each.busy_covered_us > 0
         for each in windows
-        if getattr(each, name) is not None
     ]
-    busy = [value for value, worked in held if worked]
-    return max(busy or [value for value, _ in held], default=None), bool(busy)
+    busy = [
+        value
+        for value, before, now in zip(held[1:], worked, worked[1:], strict=False)
+        if before and now and value is not None
+    ]
+    return max(busy or [value for value in held if value is not None], default=None), bool(busy)
 
 
 def notices(readings: Sequence[HostReading]) -> list[str]:
     """What stands out though nobody promised otherwise: a card held below its own, a core not got."""
     said: list[str] = []
-    exact = {(r.id, r.part): Fraction(r.low) for r in readings if r.low and r.low == r.high}
+    exact = {(r.id, r.part): r.low for r in readings if r.low and r.low == r.high}
     for (id, part), value in exact.items():
         best = exact.get((_BEST_OF.get(id, ""), part))
-        if best is not None and value < best:
+        if best is not None and Fraction(value) < Fraction(best):
             unit = f" {KINDS[id].unit}" if KINDS[id].unit else ""
             said.append(
-                f"{part}: {KINDS[id].words} {rounded(value)}{unit}, of {rounded(best)}{unit} that the card has"
+                f"{part}: {KINDS[id].words} {digits(value)}{unit}, of {digits(best)}{unit} that the card has"
             )
-        if id in _TAKEN and value >= 2:
-            said.append(f"{f'{part}: ' if part else ''}{_TAKEN[id]} {rounded(value)} % of the time")
+        if id in _TAKEN and Fraction(value) >= 2:
+            said.append(f"{f'{part}: ' if part else ''}{_TAKEN[id]} {digits(value)} % of the time")
     return said
 
 

@@ -5,6 +5,7 @@ Decides words and digits only; outcomes were made by ``host_checks``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -12,17 +13,17 @@ from typing import Any
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import decimal_text
 from ouvrage.base.text import safe
 from ouvrage.base.time import SECOND, utc_text, utc_us
 from ouvrage.model.hosts import BROKEN, HELD, UNKNOWN, HostChecked, HostLine, HostReading
-from ouvrage.pricing.market.host_checks import notices, outcome_of
+from ouvrage.pricing.market.host_checks import digits, notices, outcome_of
 from ouvrage.pricing.market.promises import KINDS
 from ouvrage.pricing.words import mark, rounded, shortened
 
 HEAD = ("", "promised", "delivered", "", "")
 SAID = {HELD: "held", BROKEN: "BROKEN", UNKNOWN: "not known"}
 _WIDTH = 72
+_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,60})?", re.ASCII)
 
 
 def headline(value: HostChecked, grade: Grade, plain: bool) -> str:
@@ -61,7 +62,7 @@ def delivered(line: HostLine, plain: bool) -> str:
     unit = f" {line.unit}" if line.unit else ""
     if line.text is not None:
         return shortened(line.text, 44)
-    low, high = (None if v is None else _digits(v) for v in (line.low, line.high))
+    low, high = (None if v is None else digits(v) for v in (line.low, line.high))
     if low is None and high is None:
         return NOT_TOLD
     if high is None:
@@ -69,12 +70,6 @@ def delivered(line: HostLine, plain: bool) -> str:
     if low is None:
         return f"up to {high}{unit}"
     return f"{low}{unit}" if low == high else f"{low}{' to ' if plain else '–'}{high}{unit}"
-
-
-def _digits(text: str) -> str:
-    """Three digits; whole numbers as they are."""
-    value = Fraction(text)
-    return str(value) if value.denominator == 1 else rounded(value)
 
 
 def promised_words(line: HostLine) -> str:
@@ -172,9 +167,9 @@ def _number(value: Fraction) -> float | int:
 def readings_in(value: Any, file: str) -> tuple[int, tuple[HostReading, ...]]:
     """When a kept check was made and what it read. Raises ``OuvrageError`` ``host/unreadable``."""
     try:
-        at = utc_us(value["checked_at"])
+        at = utc_us(str(value["checked_at"]))
         found = tuple(_reading(each) for each in value["readings"])
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise OuvrageError(
             "host/unreadable",
             f"{file} is no check of a host: {error!r}"[:200],
@@ -190,7 +185,7 @@ def _reading(each: Mapping[str, Any]) -> HostReading:
         if not isinstance(getattr(made, name), str | None):
             raise TypeError(f"{name} is no text")
     for bound in (made.low, made.high):
-        if bound is not None and decimal_text(Fraction(bound)) != bound:
+        if bound is not None and not _DECIMAL.fullmatch(bound):
             raise ValueError(f"{bound!r} is no number")
     if not all(isinstance(text, str) for text in (made.id, made.unit, made.how)):
         raise TypeError("a reading has an id, a unit and how it was read")
