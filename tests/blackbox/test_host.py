@@ -135,6 +135,10 @@ def test_a_quote_is_held_to_the_host_that_was_delivered(ouvrage: Home, files: Pa
     assert alone["memory.limit"][0] is True
     assert alone["disk.read"] == (None, "the meter does not see it; ouvrage host check does")
 
+    seen = ouvrage.inside("host", "show", "--run", "mine", "--offer", "offer.toml")
+    assert seen.code == 1
+    assert seen.first.startswith("The host is not what was promised (B, box): vCPUs; not known:")
+
     checked(ouvrage, spools.SOURCE)
     beside = findings()
     assert beside["cpu.allowed"][0] is False

@@ -91,7 +91,7 @@ def _together(text: bytes, seconds: float) -> list[HostReading]:
         else got + max(taken, Fraction(count - processes))
     )
     if taken >= _LITTLE:
-        how += f"; other processes here took {float(taken):.2f} cores meanwhile"
+        how = f"other processes here took {float(taken):.2f} cores; {how}"
     speed = Fraction(sum(done for done, _, _ in found), wall)
     return [
         reading("cpu.delivered", "cores", how, got, high),

@@ -25,14 +25,14 @@ from ouvrage.base.ids import code_of
 from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.cli.host_book import HeldTo, host_checks, is_file, offer_in_file, offer_in_market
-from ouvrage.cli.ledger import Ledger, opened, past
+from ouvrage.cli.ledger import Ledger, known_runs, opened, past
 from ouvrage.cli.options import as_of_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.meter.host_check import Plan, check_host
 from ouvrage.meter.host_gpus import Load
 from ouvrage.model.hosts import BROKEN, HostChecked
-from ouvrage.pricing.market.host_checks import held_to, outcome_of
+from ouvrage.pricing.market.host_checks import held_to, outcome_of, run_readings
 from ouvrage.pricing.market.host_text import HEAD, check_json, closing, headline, rows, took
 
 LOAD_S = 20
@@ -87,7 +87,7 @@ def check(which: str | None, name: str | None, as_json: bool, plain: bool, **ask
     """Measure this host, and hold it to an offer.
 
     Takes seconds: CPUs allowed and delivered, memory, the disk under --dir by a file without a name of at most
-    256 MiB, the GPUs at rest. --long takes about a minute and writes up to 2 GiB. No server is
+    256 MiB, the GPUs at rest. --long takes half a minute and writes up to 2 GiB. No server is
     contacted but --network-peer. The exit code is 1 where a promise is broken; what could not be told is not
     taken as held.
     """
@@ -152,21 +152,21 @@ def _checked(plan: Plan, offer: HeldTo | None, tell: Tell) -> HostChecked:
     except KeyboardInterrupt:
         tell("")
         raise
-    promises = () if offer is None else offer.promises
-    return HostChecked(
+    value = HostChecked(
         check=new_id(),
         machine="",
         started_us=started,
         took_us=monotonic_us() - began,
         long=plan.long,
-        offer=None if offer is None else offer.name,
-        provider=None if offer is None else offer.provider,
-        offer_fact=None if offer is None else offer.fact,
+        offer=None,
+        provider=None,
+        offer_fact=None,
         host=found,
         readings=tuple(readings),
-        promises=promises,
-        lines=held_to(promises, readings),
+        promises=(),
+        lines=held_to((), readings),
     )
+    return value if offer is None else _held_to(value, offer)
 
 
 def _record(ledger: Ledger, value: HostChecked) -> None:
@@ -184,35 +184,74 @@ def _record(ledger: Ledger, value: HostChecked) -> None:
 
 @host.command("show")
 @_offer_options
+@click.option("--run", metavar="RUN", help="The host as this run saw it, in place of a check.")
 @json_option
 @plain_option
 @as_of_option
-def show(which: str | None, name: str | None, as_json: bool, plain: bool, as_of: int | None) -> int:
-    """The last check again, without measuring; --offer holds what was read to another offer."""
+def show(
+    which: str | None,
+    name: str | None,
+    run: str | None,
+    as_json: bool,
+    plain: bool,
+    as_of: int | None,
+) -> int:
+    """The last check again, without measuring; --offer holds what was read to another offer.
+
+    With --run what that run saw at its start and while it worked: cores, memory, GPUs, links.
+    """
     today = utc_text(now_us())[:10]
     with opened() as ledger:
-        found = host_checks(ledger, past(as_of, ledger))
-        if not found:
-            raise OuvrageError(
-                "host/none", "no host was checked yet", hint="ouvrage host check --offer FILE"
-            )
-        value = found[-1]
+        as_of = past(as_of, ledger)
+        value, grade = _seen(ledger, run, as_of) if run else (_last(ledger, as_of), Grade.MEASURED)
         if which is not None:
-            held = (
-                offer_in_file(which, name, today)
-                if is_file(which)
-                else offer_in_market(ledger, which)
-            )
-            value = replace(
-                value,
-                offer=held.name,
-                provider=held.provider,
-                offer_fact=held.fact,
-                promises=held.promises,
-                lines=held_to(held.promises, value.readings),
-            )
-    _say(value, Grade.MEASURED, as_json, plain)
+            file = is_file(which)
+            held = offer_in_file(which, name, today) if file else offer_in_market(ledger, which)
+            value = _held_to(value, held)
+    _say(value, grade, as_json, plain)
     return 1 if outcome_of(value.lines) == BROKEN else 0
+
+
+def _last(ledger: Ledger, as_of: int | None) -> HostChecked:
+    found = host_checks(ledger, as_of)
+    if not found:
+        raise OuvrageError(
+            "host/none", "no host was checked yet", hint="ouvrage host check --offer FILE"
+        )
+    return found[-1]
+
+
+def _seen(ledger: Ledger, run: str, as_of: int | None) -> tuple[HostChecked, Grade]:
+    """What a run saw of its host, in the form of a check that was held to nothing."""
+    (found,) = ledger.assessed(known_runs(ledger, [run], as_of), as_of)
+    view = found.view
+    readings = tuple(run_readings(view))
+    value = HostChecked(
+        check=view.run,
+        machine=view.source,
+        started_us=view.started.started_us,
+        took_us=view.wall_us,
+        long=False,
+        offer=None,
+        provider=None,
+        offer_fact=None,
+        host=view.started.host,
+        readings=readings,
+        promises=(),
+        lines=held_to((), readings),
+    )
+    return value, view.grade
+
+
+def _held_to(value: HostChecked, offer: HeldTo) -> HostChecked:
+    return replace(
+        value,
+        offer=offer.name,
+        provider=offer.provider,
+        offer_fact=offer.fact,
+        promises=offer.promises,
+        lines=held_to(offer.promises, value.readings),
+    )
 
 
 def _say(value: HostChecked, grade: Grade, as_json: bool, plain: bool) -> None:
@@ -228,7 +267,7 @@ def _say(value: HostChecked, grade: Grade, as_json: bool, plain: bool) -> None:
                 *(safe(f"  {line}") for line in drawn),
                 *closing(value),
                 "",
-                f"Checked {utc_text(value.started_us)[:19]}Z in {took(value)}, recorded as "
+                f"{utc_text(value.started_us)[:19]}Z, {took(value)}, recorded as "
                 f"{code_of(value.check)}.  {_next(value)}",
             ]
         )

@@ -114,22 +114,13 @@ def _measured(promise: HostPromise, each: HostReading) -> _Verdict:
         return _Verdict(HELD, each.how)
     if better is not None and not within(Fraction(better)):
         return _Verdict(BROKEN, each.how)
-    return _Verdict(UNKNOWN, f"it may be {_range_words(each, promise)}: {each.how}")
+    return _Verdict(UNKNOWN, each.how)
 
 
 def digits(text: str) -> str:
     """Three significant digits of a decimal text; whole numbers as they are."""
     value = Fraction(text)
     return str(value) if value.denominator == 1 else rounded(value)
-
-
-def _range_words(each: HostReading, promise: HostPromise) -> str:
-    unit = f" {promise.unit}" if promise.unit else ""
-    if each.low is None:
-        return f"anything up to {digits(each.high or '0')}{unit}"
-    if each.high is None:
-        return f"{digits(each.low)}{unit} or more"
-    return f"from {digits(each.low)} to {digits(each.high)}{unit}"
 
 
 def _named(promise: HostPromise, each: HostReading, readings: Sequence[HostReading]) -> _Verdict:
