@@ -13,10 +13,12 @@ import os
 import zlib
 from collections.abc import Iterable
 from fractions import Fraction
+from math import ceil
 
 from ouvrage.adapters.cgroup import PPM, Cgroup
 from ouvrage.adapters.clock import monotonic_us, own_cpu_us
 from ouvrage.adapters.kept_file import KeptFile, Room
+from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes, memory_field
 from ouvrage.model.hosts import HostReading, reading
 from ouvrage.model.runs import Host
@@ -71,10 +73,11 @@ def _work(text: bytes, until_us: int) -> tuple[int, int, int]:
 
 
 def _together(text: bytes, seconds: float) -> list[HostReading]:
+    allowed = Fraction(len(os.sched_getaffinity(0)))
     quota = Cgroup(Room(0)).cpu_quota_ppm
-    allowed = len(os.sched_getaffinity(0))
-    count = allowed if quota is None else min(allowed, -(-quota // PPM))
-    processes = max(1, min(count, MOST_PROCESSES))
+    if quota is not None:
+        allowed = min(allowed, Fraction(quota, PPM))
+    processes = max(1, min(ceil(allowed), MOST_PROCESSES))
     counters = HostCounters(Room(0))
     before, others = counters.read(), _visible_cpu_us(())
     found, pids = _forked(processes, text, seconds)
@@ -82,22 +85,28 @@ def _together(text: bytes, seconds: float) -> list[HostReading]:
     if not found:
         return [reading("cpu.delivered", "cores", "no process of the test came to its end")]
     wall = max(wall for _, wall, _ in found)
-    got = Fraction(sum(cpu for _, _, cpu in found), wall)
-    taken = max(Fraction(0), Fraction(others, wall))
-    how = f"CPU seconds that {processes} processes got each second, for {seconds:g} s"
-    high = (
-        got
-        if taken < _LITTLE and processes == count
-        else got + max(taken, Fraction(count - processes))
-    )
-    if taken >= _LITTLE:
-        how = f"other processes here took {float(taken):.2f} cores; {how}"
     speed = Fraction(sum(done for done, _, _ in found), wall)
+    many = "1 process" if processes == 1 else f"{processes} processes"
+    how = f"CPU seconds that {many} got each second, for {seconds:g} s"
+    got = Fraction(sum(cpu for _, _, cpu in found), wall)
     return [
-        reading("cpu.delivered", "cores", how, got, high),
-        reading("cpu.all", "MB/s", f"{processes} processes together: {WORK}", speed, speed),
+        _delivered(got, Fraction(others, wall), allowed, processes, how),
+        reading("cpu.all", "MB/s", f"{many} together: {WORK}", speed, speed),
         *_stolen(before, after),
     ]
+
+
+def _delivered(
+    got: Fraction, taken: Fraction, allowed: Fraction, processes: int, how: str
+) -> HostReading:
+    """Cores got; what one's own other processes took might have been got too, up to what is allowed."""
+    idle = max(Fraction(0), allowed - processes)
+    if taken < _LITTLE and not idle:
+        return reading("cpu.delivered", "cores", how, got, got)
+    if taken >= _LITTLE:
+        how = f"other processes here took {float(taken):.2f} cores; {how}"
+    high = max(got, min(allowed, got + max(Fraction(0), taken) + idle))
+    return reading("cpu.delivered", "cores", how, got, high)
 
 
 def _forked(
@@ -121,6 +130,7 @@ def _fork(text: bytes, seconds: float, start: tuple[int, int], end: tuple[int, i
     if pid:
         return pid
     try:
+        end_with_the_parent()
         os.close(start[1])
         os.read(start[0], 1)  # all begin when the last writer has let go
         did = _work(text, monotonic_us() + round(seconds * US))

@@ -33,6 +33,7 @@ from ouvrage.pricing.words import rounded
 NOTHING_PROMISED = "nothing was promised"
 NOT_READ = "not read"
 GIB, PPM = 1 << 30, 1_000_000
+_SHORT = 4
 BUSY = Fraction(1, 2)
 """A link is as fast as it gets while a GPU is busy for at least this share of a window."""
 
@@ -118,9 +119,9 @@ def _measured(promise: HostPromise, each: HostReading) -> _Verdict:
 
 
 def digits(text: str) -> str:
-    """Three significant digits of a decimal text; whole numbers as they are."""
+    """Three significant digits of a decimal text; whole and short numbers as they are."""
     value = Fraction(text)
-    return str(value) if value.denominator == 1 else rounded(value)
+    return text if value.denominator == 1 or len(text) <= _SHORT else rounded(value)
 
 
 def _named(promise: HostPromise, each: HostReading, readings: Sequence[HostReading]) -> _Verdict:
