@@ -126,6 +126,7 @@ def _done(found: Assessed, checked: Checked | None) -> Done:
         host=tuple(run_readings(view)),
         checked=None if checked is None else checked[1],
         checked_us=None if checked is None else checked[0],
+        grade=view.grade,
     )
 
 

@@ -69,6 +69,7 @@ class Done:
     """The run that was made: its moments, its units, and the host that it saw.
 
     ``checked`` are the readings of a check of that host, made at ``checked_us``; None: none is known.
+    ``grade`` is that of the run's facts.
     """
 
     code: str
@@ -80,6 +81,7 @@ class Done:
     host: tuple[HostReading, ...]
     checked: tuple[HostReading, ...] | None = None
     checked_us: int | None = None
+    grade: Grade = Grade.MEASURED
 
     @property
     def ended_us(self) -> int:
@@ -168,15 +170,13 @@ def _host_finding(line: HostLine, when: str, done: Done) -> Finding:
         found=delivered(line, False),
         kept={HELD: True, BROKEN: False}.get(line.outcome),
         why=why,
-        grade=Grade.LISTED if line.outcome == UNKNOWN else Grade.MEASURED,
+        grade=max(Grade.LISTED, done.grade) if line.outcome == UNKNOWN else done.grade,
         check=line.id,
     )
 
 
-def _told(what: str, promised: str, found: str, ok: bool, why: str) -> Finding:
-    return Finding(
-        what=what, promised=promised, found=found, kept=ok, why=why, grade=Grade.MEASURED
-    )
+def _told(what: str, promised: str, found: str, ok: bool, why: str, grade: Grade) -> Finding:
+    return Finding(what=what, promised=promised, found=found, kept=ok, why=why, grade=grade)
 
 
 def _unknown(what: str, found: str, why: str, promised: str = "not stated") -> Finding:
@@ -196,7 +196,7 @@ def _time(promise: Promise, done: Done) -> Finding:
     why = "within the range" if ok else "longer than the range that was quoted"
     if done.unit_s < promise.unit_low:
         why = "faster than was quoted"
-    return _told(what, promised, f"{_shown(done.unit_s)} s", ok, why)
+    return _told(what, promised, f"{_shown(done.unit_s)} s", ok, why, done.grade)
 
 
 def _cost(promise: Promise, done: Done, billing: Billing) -> Finding:
