@@ -48,10 +48,14 @@ def merged(parts: list[list[Sample]], limit: int) -> list[tuple[str, int]]:
     """What is known at every minute after files in this order."""
     known: dict[int, Span] = {}
     for part in parts:
+        before = dict(known)
         series = series_of(sorted(known.values(), key=lambda s: s.from_us), part, limit)
         assert not series.refused
         known |= {span.from_us: span for span in series.spans}
         assert set(known) == {span.from_us for span in series.spans}
+        again = series_of(sorted(known.values(), key=lambda s: s.from_us), part, limit)
+        assert {span.from_us: span for span in again.spans} == known
+        assert before.keys() <= known.keys()
     end = max(span.to_us for span in known.values()) // MINUTE
     return [
         (span.pattern[0][0], minute)
@@ -61,7 +65,7 @@ def merged(parts: list[list[Sample]], limit: int) -> list[tuple[str, int]]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_order_of_files_does_not_matter(data: st.DataObject):
     minutes = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1, max_size=9)))

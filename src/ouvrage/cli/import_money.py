@@ -25,6 +25,7 @@ from ouvrage.base.time import DAY
 from ouvrage.cli.import_told import (
     Imported,
     about_of,
+    counted,
     covered,
     joined,
     missing_days,
@@ -140,7 +141,7 @@ def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
     for code, days in sorted(absent.items()):
         first = day_text(min(days))
         told.note(
-            f"{len(days)} day{'s' * (len(days) != 1)} with {code} have no rate to {home}: "
+            f"{counted(len(days), 'day')} with {code} without a rate to {home}: "
             f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO (it counts for {_RATE_DAYS} days)"
         )
 
@@ -180,7 +181,7 @@ def bank(
         rates_needed(ledger, every[0], said)
     came = [each for each in said if Fraction(each.value.amount) > 0]
     left = [each for each in said if Fraction(each.value.amount) < 0]
-    done.first = f"{len(said)} lines: {_sums(came) or 'nothing'} ◐ came, {_sums(left) or 'nothing'} left, {covered(said)}"
+    done.first = f"{counted(len(said), 'line')}: {_sums(came) or 'nothing'} ◐ came, {_sums(left) or 'nothing'} left, {covered(said)}"
     done.more = "What they pay for: ouvrage books reconcile"
     return tell(done, as_json)
 
@@ -193,10 +194,8 @@ def _lines(
     account: str | None,
     currency: str | None,
 ) -> list[Line]:
-    if (
-        data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
-        or (data[:2] in (b"\xff\xfe", b"\xfe\xff")
-        and b"<\0" in data[:8])
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<" or (
+        data[:2] in (b"\xff\xfe", b"\xfe\xff") and b"<\0" in data[:8]
     ):
         told.form = "camt.053"
         return read_camt(data, told)
@@ -240,7 +239,7 @@ def bills(
         done = recorded(ledger, every, CostBill.KIND)
         said = [each for told in every for each in told.stated]
         rates_needed(ledger, every[0], said)
-    done.first = f"{len(said)} bills of {_sums(said) or 'nothing'} ◐, {covered(said)}"
+    done.first = f"{counted(len(said), 'bill')} of {_sums(said) or 'nothing'} ◐, {covered(said)}"
     done.more = "What they do to the margin: ouvrage books pnl"
     return tell(done, as_json)
 

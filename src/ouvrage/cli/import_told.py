@@ -227,6 +227,11 @@ def _run_text(days: Sequence[int]) -> str:
     return f"{len(days)} ({', '.join(words)}{more})"
 
 
+def counted(count: int, word: str) -> str:
+    """``1 machine``, ``2 machines``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def covered(stated: Iterable[Stated]) -> str:
     """The days that statements are about, in words."""
     spans = [(each.valid_from, each.valid_to or each.valid_from + 1) for each in stated]
@@ -283,7 +288,7 @@ def _notes(told: Told) -> list[str]:
 
 def _lines(done: Imported) -> list[str]:
     rows = sum(each.rows for each in done.told)
-    lines = [done.first, f"  {rows} rows read; statements: {done.booked.words}"]
+    lines = [done.first, f"  {counted(rows, 'row')} read; statements: {done.booked.words}"]
     if done.older:
         lines.append(f"  {done.older} say less than is known already and changed nothing")
     notes: dict[str, int] = {}

@@ -31,6 +31,7 @@ from ouvrage.base.numbers import fixed
 from ouvrage.base.time import DAY
 from ouvrage.cli.import_told import (
     Imported,
+    counted,
     covered,
     holding,
     joined,
@@ -215,5 +216,5 @@ def _length(each: Stated) -> int:
 
 def _first(said: list[Stated], machines: list[str]) -> str:
     amount = sum((Fraction(each.value.amount) for each in said), Fraction(0))
-    count = "1 machine" if len(machines) == 1 else f"{len(machines)} machines"
+    count = counted(len(machines), "machine")
     return f"Vast.ai: {fixed(amount, 2)} {CURRENCY} ◐ earned by {count}, {covered(said)}"
