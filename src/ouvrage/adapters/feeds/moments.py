@@ -48,8 +48,9 @@ def moment_in_name(name: str) -> int | None:
     if not found:
         return None
     try:
-        parts = [int(each or 0) for each in found.groups()]
-        return (datetime(*parts, tzinfo=timezone.utc) - _EPOCH) // _US  # type: ignore[arg-type]
+        year, month, day, hour, minute, second = (int(each or 0) for each in found.groups())
+        shown = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
+        return (shown - _EPOCH) // _US
     except ValueError:
         return None
 
@@ -62,7 +63,7 @@ def wall_moment(text: str, form: str, zone: str, before: int | None) -> int | No
     """
     try:
         clean = text.strip()
-        shown = datetime.strptime(clean, form) if form else datetime.fromisoformat(clean)  # noqa: DTZ007
+        shown = _written(clean, form)
     except ValueError:
         return None
     if shown.tzinfo is not None:
@@ -74,11 +75,17 @@ def wall_moment(text: str, form: str, zone: str, before: int | None) -> int | No
     return found[1] if before is not None and found[0] < before <= found[1] else found[0]
 
 
+def _written(text: str, form: str) -> datetime:
+    if not form:
+        return datetime.fromisoformat(text)
+    return datetime.strptime(text, form)  # noqa: DTZ007 - a clock on the wall, whose zone is named apart
+
+
 def day_of_text(text: str, form: str) -> date | None:
     """A day as a ``strptime`` form (or ISO 8601 where it is empty) writes it."""
     clean = text.strip()
     try:
-        return datetime.strptime(clean, form).date() if form else date.fromisoformat(clean[:10])  # noqa: DTZ007
+        return _written(clean, form).date() if form else date.fromisoformat(clean[:10])
     except ValueError:
         return None
 
