@@ -135,3 +135,12 @@ def period_before(period: Period) -> Period:
     first, after = day_of(period.from_us, period.zone), day_of(period.to_us, period.zone)
     begins = first - (after - first)
     return span(begins, first, period.zone, f"{begins}..{first}")
+
+
+def months_later(at_us: int, months: int, zone: str) -> int:
+    """The beginning of the same day some months later, or of the last day of a shorter month."""
+    day = day_of(at_us, zone)
+    index = day.year * 12 + day.month - 1 + months
+    first = date(index // 12, index % 12 + 1, 1)
+    last = next_month(first) - timedelta(days=1)
+    return day_start(first.replace(day=min(day.day, last.day)), zone)

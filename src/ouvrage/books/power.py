@@ -7,9 +7,10 @@ of 245 W.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
+
+from ouvrage.pricing.market.gpus import model_of
 
 WALL_LOAD = (
     Fraction(896, 490),
@@ -39,33 +40,27 @@ def _published(watts: int) -> Board:
     return Board(load=Fraction(watts), idle=None, source=_NVIDIA)
 
 
-MODELS: dict[str, Board] = {
-    "h200": Board(load=Fraction("627.4"), idle=Fraction("77.7"), source=_EXPORTER),
-    "h100": Board(load=Fraction("632.0"), idle=Fraction("69.9"), source=_EXPORTER),
-    "rtx 4080 super": Board(load=Fraction(320), idle=OTHER_IDLE[0], source=_EXPORTER),
-    "rtx 5090": _published(575),
-    "rtx 5080": _published(360),
-    "rtx 4090": _published(450),
-    "rtx 4080": _published(320),
-    "rtx 3090 ti": _published(450),
-    "rtx 3090": _published(350),
-    "rtx 3080": _published(320),
-    "rtx a6000": _published(300),
-    "l40s": _published(350),
-    "a100": _published(400),
-    "a40": _published(300),
-    "v100": _published(300),
-    "l4": _published(72),
-    "t4": _published(70),
+WATTS: dict[str, Board] = {
+    "H200": Board(load=Fraction("627.4"), idle=Fraction("77.7"), source=_EXPORTER),
+    "H100": Board(load=Fraction("632.0"), idle=Fraction("69.9"), source=_EXPORTER),
+    "RTX5090": _published(575),
+    "RTX5080": _published(360),
+    "RTX4090": _published(450),
+    "RTX4080": _published(320),
+    "RTX3090Ti": _published(450),
+    "RTX3090": _published(350),
+    "RTX3080": _published(320),
+    "RTXA6000": _published(300),
+    "RTX6000Ada": _published(300),
+    "L40S": _published(350),
+    "A100": _published(400),
+    "A100-80GB": _published(400),
+    "A40": _published(300),
+    "L4": _published(72),
+    "T4": _published(70),
 }
 
 
 def board_of(model: str | None) -> Board | None:
     """The numbers for a model however it is written: ``RTX 4090``, ``NVIDIA GeForce RTX 4090``."""
-    if model is None:
-        return None
-    words = re.sub("[^a-z0-9]+", " ", model.lower()).split()
-    joined = f" {' '.join(words)} "
-    joined = re.sub(r" (rtx|gtx)([0-9])", r" \1 \2", joined)
-    found = [name for name in MODELS if f" {name} " in joined]
-    return MODELS[max(found, key=len)] if found else None
+    return None if model is None else WATTS.get(model_of(model))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
@@ -96,17 +95,35 @@ class OwnerRecord:
         """The site of a name, as last stated."""
         return next((each for each in reversed(self.sites) if each.value.site == name), None)
 
-    def with_term(self, about: str, name: str, value: Fraction, unit: str) -> OwnerRecord:
-        """The record as it would be had this term always been that: for asking what it would move."""
-        stated = Term(about=about, name=name, value=_text(value), unit=unit, said_by="what if")
+    def with_term(
+        self,
+        about: str,
+        name: str,
+        value: Fraction,
+        *,
+        like: Known[Any] | None = None,
+        said_by: str,
+    ) -> OwnerRecord:
+        """The record as it would be had this term been that.
+
+        For ever, to ask what it would move; or, ``like`` a fact, for its time, grade and key.
+        """
+        stated = Term(about=about, name=name, value=_text(value), unit="", said_by=said_by)
         instead = Known(
-            value=stated, valid_from=-FOR_EVER, valid_to=None, grade=Grade.ASSUMED, key=""
+            value=stated,
+            valid_from=like.valid_from if like else -FOR_EVER,
+            valid_to=like.valid_to if like else None,
+            grade=like.grade if like else Grade.ASSUMED,
+            key=like.key if like else "",
+            said_by=said_by,
         )
-        return replace(self, terms={**self.terms, (about, name): (instead,)})
+        before = self.terms.get((about, name), ()) if like else ()
+        return replace(self, terms={**self.terms, (about, name): (*before, instead)})
 
 
 def _text(value: Fraction) -> str:
-    return str(Decimal(value.numerator) / Decimal(value.denominator))
+    """Text from which the same number is read again, whether or not its decimal form ends."""
+    return f"{value.numerator}/{value.denominator}"
 
 
 _FIELDS: dict[type, str] = {

@@ -8,9 +8,12 @@ assumed to be zero only where many owners pay none, and that is said too.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
 from typing import TypeVar
 
 from ouvrage.base.errors import OuvrageError
@@ -167,6 +170,7 @@ _FEES = {
 _OTHER_FEE = "the middle of five published fees from 10 to 30 %; this channel publishes none"
 
 
+@lru_cache(maxsize=4096)
 def rule_for(name: str, about: str, model: str | None, currency: str) -> TermRule | None:
     """The rule of a term with the default for this channel, this GPU or this currency.
 
@@ -269,8 +273,28 @@ def pieces(
         for each in record.terms.get((place, name), ()):
             cuts |= {at for at in (each.valid_from, each.end) if from_us < at < to_us}
     ordered = sorted(cuts)
-    for begins, ends in zip(ordered, ordered[1:], strict=False):
+    for begins, ends in pairwise(ordered):
         yield begins, ends, term(record, about, name, begins)
+
+
+class TermBook:
+    """The terms of a record over one period, each looked up once: asked for at many moments."""
+
+    def __init__(self, record: OwnerRecord, from_us: int, to_us: int) -> None:
+        self._record = record
+        self._span = (from_us, max(to_us, from_us + 1))
+        self._held: dict[tuple[str, str], tuple[list[int], list[Known[Fraction] | None]]] = {}
+
+    def at(self, about: str, name: str, at_us: int) -> Known[Fraction] | None:
+        """What ``term`` says at a moment; one outside the period is looked up anew."""
+        if not self._span[0] <= at_us < self._span[1]:
+            return term(self._record, about, name, at_us)
+        held = self._held.get((about, name))
+        if held is None:
+            found = list(pieces(self._record, about, name, *self._span))
+            held = ([begins for begins, _, _ in found], [each for _, _, each in found])
+            self._held[about, name] = held
+        return held[1][bisect_right(held[0], at_us) - 1]
 
 
 def line_of(record: OwnerRecord, about: str, at_us: int) -> tuple[str, ...]:

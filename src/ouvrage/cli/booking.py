@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
-from ouvrage.base.canonical import sha256_hex
+from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.cli.ledger import Ledger
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.ledger.kinds import fact_of
@@ -44,13 +44,14 @@ class _Book:
     """What this home has stated: every id, and by natural key the fact that holds."""
 
     ids: set[str] = field(default_factory=set)
-    holds: dict[str, str] = field(default_factory=dict)
+    holds: dict[str, Fact] = field(default_factory=dict)
 
 
 def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Booked:
     """Record statements, all or none; each is new, there already, or a correction.
 
-    ``typed``: a person states it now, so that it holds also where it was stated and replaced before.
+    ``typed``: a person states it now, so that it holds also where it was stated once and has been
+    replaced or withdrawn since. A file's statement would then be an old file read again.
     """
     statements = list(facts)
     if not statements:
@@ -58,34 +59,41 @@ def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Boo
     own = source_id(ledger.home)
     known = _known(ledger, {each.value.KIND for each in statements}, own)
     batch: list[Fact] = []
-    same = corrected = 0
+    corrected = 0
     for each in statements:
         before = known.holds.get(each.natural)
-        again = typed and before is not None and before != f"{own}/{each.id}"
-        if each.id in known.ids and not again:
-            same += 1
+        fact = _fact(each, own, before, each.id)
+        if (before is not None and _same(before, fact)) or (fact.id in known.ids and not typed):
             continue
+        if fact.id in known.ids:
+            told = canonical([each.id, before.key if before else "", len(known.ids)])
+            fact = _fact(each, own, before, f"{each.natural}/{sha256_hex(told)[:HASHED]}")
         corrected += before is not None
-        fact = _fact(each, own, before, each.id in known.ids)
         batch.append(fact)
         known.ids.add(fact.id)
-        known.holds[each.natural] = fact.key
+        known.holds[each.natural] = fact
     ledger.store.append(batch, now_us=now_us(), own_source=own)
-    return Booked(new=len(batch) - corrected, same=same, corrected=corrected)
+    return Booked(
+        new=len(batch) - corrected, same=len(statements) - len(batch), corrected=corrected
+    )
 
 
-def _fact(each: Stated, source: str, corrects: str | None, again: bool) -> Fact:
-    """The fact; one that returns to what was replaced gets an id of its own."""
-    anew = f"{each.natural}/{sha256_hex(f'{each.id} after {corrects}')[:HASHED]}"
+def _same(before: Fact, fact: Fact) -> bool:
+    """Whether two facts state the same, whatever each of them corrects."""
+    said = ("payload", "valid_from", "valid_to", "grade")
+    return all(getattr(before, name) == getattr(fact, name) for name in said)
+
+
+def _fact(each: Stated, source: str, before: Fact | None, id: str) -> Fact:
     return fact_of(
         each.value,
         source=source,
-        id=anew if again else each.id,
+        id=id,
         subject=each.subject,
         valid_from=each.valid_from,
         valid_to=each.valid_to,
         grade=each.grade,
-        corrects=corrects,
+        corrects=None if before is None else before.key,
     )
 
 
@@ -97,7 +105,7 @@ def _known(ledger: Ledger, kinds: Iterable[str], own: str) -> _Book:
     ]
     found = _Book(ids={entry.fact.id for entry in records if entry.fact.source == own})
     for entry in _own(in_force(records), own):
-        found.holds[entry.fact.id.rpartition("/")[0]] = entry.fact.key
+        found.holds[entry.fact.id.rpartition("/")[0]] = entry.fact
     return found
 
 
