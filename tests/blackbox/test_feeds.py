@@ -171,3 +171,39 @@ def test_the_ready_mappings_are_shown(ouvrage: Home):
     assert "runpod  earnings  nothing" in said.out
     assert 'channel = "akash"' in ouvrage.inside("import", "mapping", "akash").out
     assert ouvrage.inside("import", "mapping", "moon").code == 2
+
+
+@pytest.mark.usefixtures("files")
+def test_an_amount_in_another_currency_is_told_with_the_rate_that_is_missing(ouvrage: Home):
+    ouvrage.inside("init", "--site", "garage", "--currency", "EUR", "--node", "n1", "--json")
+    said = ouvrage.inside("import", "vast-earnings", "earnings.json")
+    assert "  note: machine 35798 is taken for the only node, n1" in said.out
+    assert (
+        "  note: 2 days with USD without a rate to EUR: ouvrage fx set USD/EUR RATE --day 2025-11-07 "
+        "--by WHO (it counts for 7 days)" in said.out
+    )
+    assert (
+        ouvrage.inside("fx", "set", "USD/EUR", "0.92", "--day", "2025-11-05", "--by", "bank").code
+        == 0
+    )
+    assert "without a rate" not in ouvrage.inside("import", "vast-earnings", "earnings.json").out
+    assert (
+        ouvrage.inside("fx", "set", "CLORE/EUR", "0.02", "--day", "2025-11-07", "--by", "me").code
+        == 0
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_two_files_with_one_reading_each_are_one_series(ouvrage: Home, files: Path):
+    for hour, total in (("1000", 10.0), ("1100", 11.5), ("1030", 10.5)):
+        (files / f"plug-20251107T{hour}.json").write_text(
+            json.dumps({"apower": 1, "aenergy": {"total": total}})
+        )
+    words = ("import", "plug", "--meter", "m", "--about", "node:n1")
+    one = ouvrage.inside(*words, "plug-20251107T1000.json")
+    assert (one.code, one.first) == (0, "m: 0.000 kWh ● before node:n1, no period")
+    ouvrage.inside(*words, "plug-20251107T1100.json")
+    last = ouvrage.inside(*words, "plug-20251107T1030.json", "--json").json
+    assert (last["new"], last["corrected"]) == (2, 1)
+    reads = [f for f in ouvrage.facts() if "meter.energy" in f]
+    assert len(reads) == 3

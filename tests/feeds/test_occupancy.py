@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.adapters.feeds.occupancy import Pattern, Sample, Span, series_of
 from ouvrage.adapters.feeds.told import Told
+from ouvrage.adapters.feeds.vast_invoices import read_invoices
 from ouvrage.adapters.feeds.vast_machines import (
     Track,
     read_machines,
     statements,
     tracks_of,
 )
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import HOUR, MINUTE
 from ouvrage.ledger.stated import Stated
 
@@ -170,3 +173,44 @@ def test_maintenance_is_what_had_begun():
 
 def test_a_track_of_a_node_is_about_the_node():
     assert Track(key="k", node="n1", device=None, slot=None).subject == "node:n1"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False)
+        | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        *(
+                            "machines",
+                            "machine_id",
+                            "num_gpus",
+                            "gpu_occupancy",
+                            "at",
+                            "timeout",
+                            "results",
+                        ),
+                        *("start_time", "duration_hours", "type", "amount", "when"),
+                    ]
+                ),
+                inner | st.just("payout"),
+                max_size=6,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_json_is_read_or_refused(value: object):
+    told = Told(form="any", file="a.json")
+    with suppress(OuvrageError):
+        read_machines(json.dumps(value), told, 10**15)
+    with suppress(OuvrageError):
+        read_invoices(json.dumps(value), told, "vast")
+    assert all(fault.line for fault in told.faults)

@@ -6,7 +6,7 @@ another currency than the books' are told with the rate that is missing; nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,10 +18,9 @@ from ouvrage.adapters.feeds.bills_csv import Defaults, read_bills
 from ouvrage.adapters.feeds.camt import read_camt
 from ouvrage.adapters.feeds.mapping import TableMap, load_mapping, shipped, shipped_text
 from ouvrage.adapters.feeds.table import decoded
-from ouvrage.adapters.feeds.told import Told, day_text
+from ouvrage.adapters.feeds.told import Told
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import fixed
-from ouvrage.base.time import DAY
 from ouvrage.cli.import_told import (
     Imported,
     about_of,
@@ -31,11 +30,11 @@ from ouvrage.cli.import_told import (
     missing_days,
     nodes_of,
     pairs,
+    rates_needed,
     read_bytes,
     recorded,
     site_zone,
     tell,
-    values,
 )
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option
@@ -43,10 +42,6 @@ from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.cash import COSTS, BankLine, CostBill
 from ouvrage.model.earnings import Earning
-from ouvrage.model.offers import ExchangeRate
-from ouvrage.model.sites import Site
-
-_RATE_DAYS = 7
 
 
 @click.command(name="earnings")
@@ -120,30 +115,6 @@ def _sums(stated: Iterable[Stated]) -> str:
         code = each.value.currency
         sums[code] = sums.get(code, Fraction(0)) + Fraction(each.value.amount)
     return " and ".join(f"{fixed(amount, 2)} {code}" for code, amount in sorted(sums.items()))
-
-
-def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
-    """Tell which days have amounts in another currency than the books' and no rate of that week."""
-    own = {each.currency for each in values(ledger, Site.KIND)}
-    if len(own) != 1:
-        return
-    home = own.pop()
-    known: dict[str, set[str]] = {}
-    for rate in values(ledger, ExchangeRate.KIND):
-        if home in (rate.base, rate.quote):
-            known.setdefault(rate.quote if rate.base == home else rate.base, set()).add(rate.day)
-    absent: dict[str, set[int]] = {}
-    for each in stated:
-        code, day = each.value.currency, each.valid_from // DAY
-        near = {day_text(day - back) for back in range(_RATE_DAYS + 1)}
-        if code != home and not near & known.get(code, set()):
-            absent.setdefault(code, set()).add(day)
-    for code, days in sorted(absent.items()):
-        first = day_text(min(days))
-        told.note(
-            f"{counted(len(days), 'day')} with {code} without a rate to {home}: "
-            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO (it counts for {_RATE_DAYS} days)"
-        )
 
 
 @click.command(name="bank")

@@ -37,6 +37,7 @@ from ouvrage.cli.import_told import (
     holding,
     nodes_of,
     pairs,
+    rates_needed,
     recorded,
     saved_at,
     tell,
@@ -184,7 +185,8 @@ def invoices(files: tuple[Path, ...], channel: str, as_json: bool) -> int:
         every.append(told)
     with opened() as ledger:
         done = recorded(ledger, every, ChannelInvoice.KIND)
-    said = {each.natural: each for told in every for each in told.stated}
+        said = {each.natural: each for told in every for each in told.stated}
+        rates_needed(ledger, every[0], list(said.values()))
     total = sum((Fraction(each.value.net) for each in said.values()), Fraction(0))
     done.first = f"Vast.ai: {counted(len(said), 'payout')} of {decimal_text(total)} {CURRENCY} ◐, {covered(said.values())}"
     done.more = "What has come: ouvrage import bank FILE, then ouvrage books reconcile"

@@ -28,10 +28,12 @@ from ouvrage.ledger.kinds import read
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.earnings import ChannelMachine
+from ouvrage.model.offers import ExchangeRate
 from ouvrage.model.sites import OBJECTS, Node, Site
 
 _MOST_FAULTS = 20
 _MOST_DAYS = 12
+_RATE_DAYS = 7
 
 
 @dataclass(slots=True, kw_only=True)
@@ -238,6 +240,30 @@ def covered(stated: Iterable[Stated]) -> str:
     if not spans:
         return "no period"
     return days_text(min(a for a, _ in spans), max(b for _, b in spans))
+
+
+def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
+    """Tell which days have amounts in another currency than the books' and no rate of that week."""
+    own = {each.currency for each in values(ledger, Site.KIND)}
+    if len(own) != 1:
+        return
+    home = own.pop()
+    known: dict[str, set[str]] = {}
+    for rate in values(ledger, ExchangeRate.KIND):
+        if home in (rate.base, rate.quote):
+            known.setdefault(rate.quote if rate.base == home else rate.base, set()).add(rate.day)
+    absent: dict[str, set[int]] = {}
+    for each in stated:
+        code, day = each.value.currency, each.valid_from // DAY
+        near = {day_text(day - back) for back in range(_RATE_DAYS + 1)}
+        if code != home and not near & known.get(code, set()):
+            absent.setdefault(code, set()).add(day)
+    for code, days in sorted(absent.items()):
+        first = day_text(min(days))
+        told.note(
+            f"{counted(len(days), 'day')} with {code} without a rate to {home}: "
+            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO (it counts for {_RATE_DAYS} days)"
+        )
 
 
 def joined(one: Booked, other: Booked) -> Booked:

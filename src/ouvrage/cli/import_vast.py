@@ -38,6 +38,7 @@ from ouvrage.cli.import_told import (
     missing_days,
     nodes_of,
     pairs,
+    rates_needed,
     recorded,
     saved_at,
     tell,
@@ -188,6 +189,7 @@ def _taken(ledger: Ledger, answers: list[Answer], channel: str, given: dict[str,
 
     done = recorded(ledger, every, Earning.KIND, settled=settled)
     said = [each for told in every for each in told.stated]
+    rates_needed(ledger, every[0], said)
     ours = [e for e in holding(ledger, Earning.KIND) if e.natural.startswith(f"{channel}/")]
     done.missing = missing_days(ours)
     done.first = _first(said, ids)
