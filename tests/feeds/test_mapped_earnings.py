@@ -58,7 +58,7 @@ def test_akash_counts_blocks_in_a_chain_s_smallest_units():
         "take-rate, deposit, transfer",
     ]
     assert told.rows == 7 and told.notes == {"of sort deposit: left out, as the mapping says": 1}
-    stated = statements(earned, "akash", {None: "node:n1"}, Grade.METERED)
+    (stated,) = statements([earned], "akash", {None: "node:n1"}, Grade.METERED)
     assert [type(s.value).__name__ for s in stated] == ["Earning", "Earning", "CostBill"]
     assert stated[2].value.sort == "gas" and stated[2].value.amount == "0.0025"
 
@@ -112,7 +112,7 @@ net_of_fee = true
 def test_a_share_kept_from_what_is_paid_out_is_grossed_up_in_the_right_direction():
     earned, told = read("Tag;Betrag\n07.11.2026;1.234,56\n07.11.2026;5,44\n", OWN)
     assert not told.faults
-    stated = statements(earned, "own", {None: "site:s"}, Grade.METERED)
+    (stated,) = statements([earned], "own", {None: "site:s"}, Grade.METERED)
     assert [(s.value.amount, s.value.fee) for s in stated] == [("1550", "310")]
 
 
@@ -183,3 +183,23 @@ def test_the_decimal_sign_is_told_or_unclear():
     assert decoded("é".encode("utf-16"), None, "f") == "é"
     with pytest.raises(OuvrageError):
         decoded(b"\xff", "ascii", "f")
+
+
+def test_a_row_twice_is_refused_where_it_names_itself_and_told_where_it_does_not():
+    text = "block_time,device_id,reward\n2026-11-07T10:00:00Z,a,1.25\n2026-11-07T10:00:00Z,a,1.25\n"
+    earned, told = read(text, "ionet")
+    assert len(earned) == 1
+    assert [f.line for f in told.faults] == [
+        "e.csv:3   row: found 'line 2 again', expected each row once"
+    ]
+    earned, told = read("date,amount\n2026-11-07,1.25\n2026-11-07,1.25\n", "golem")
+    assert len(earned) == 2
+    assert "line 3 equals line 2; both count, as two equal sales of a day" in told.notes
+
+
+def test_of_two_files_the_fuller_counts():
+    whole, _ = read("date,node,amount\n2026-11-07,n,1\n2026-11-07,n,2\n2026-11-08,n,5\n", "golem")
+    cut, _ = read("date,node,amount\n2026-11-06,n,7\n2026-11-07,n,1\n", "golem")
+    for files in ([whole, cut], [cut, whole]):
+        said = statements(files, "golem", {"n": "node:n"}, Grade.METERED)
+        assert sorted(s.value.amount for part in said for s in part) == ["3", "5", "7"]

@@ -86,8 +86,11 @@ def earnings(
         subjects: dict[str | None, str] = {m: f"node:{node}" for m, node in node_of.items()}
         if any(each.machine is None for _, found in read for each in found):
             subjects[None] = about_of(ledger, about)
-        for told, found in read:
-            told.stated += mapped_earnings.statements(found, called, subjects, Grade.METERED)
+        said = mapped_earnings.statements(
+            [found for _, found in read], called, subjects, Grade.METERED
+        )
+        for (told, _), stated in zip(read, said, strict=True):
+            told.stated += stated
         done = _both(ledger, [told for told, _ in read])
     done.more = "What it comes to: ouvrage books pnl"
     return tell(done, as_json)

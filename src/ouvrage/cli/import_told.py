@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ouvrage.cli.output import say_json, say_text
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
-from ouvrage.model.earnings import ChannelMachine
+from ouvrage.model.earnings import ChannelMachine, Earning
 from ouvrage.model.offers import ExchangeRate
 from ouvrage.model.sites import OBJECTS, Node, Site
 
@@ -122,7 +123,8 @@ def nodes_of(
                 f"machine {machine} is recorded as node {found[machine]}; --machine names yours"
             )
     chosen = {machine: node for machine, node in found.items() if node is not None}
-    book(ledger, [_mapping(channel, machine, node) for machine, node in chosen.items()])
+    said = [_mapping(channel, machine, node) for machine, node in chosen.items()]
+    book(ledger, said, typed=True)
     return chosen
 
 
@@ -347,8 +349,29 @@ def recorded(
     ``settled`` gets what holds and what is offered, and says what to record.
     """
     known = holding(ledger, kind)
+    ids = {entry.fact.id for entry in ledger.store.records(kind=kind)}
     said = [each for one in told for each in one.stated if kind == each.value.KIND]
-    offered, older = fresh(known, said)
+    new = [each for each in said if each.id not in ids]
+    offered, older = fresh(known, new)
+    _less_than_before(known, offered, told[0])
     if settled is not None:
         offered = settled(known, offered)
-    return Imported(told=told, booked=book(ledger, offered), older=older)
+    booked = joined(Booked(same=len(said) - len(new)), book(ledger, offered))
+    return Imported(told=told, booked=booked, older=older)
+
+
+def _less_than_before(known: Iterable[Stated], offered: Iterable[Stated], told: Told) -> None:
+    """Tell amounts that shrank: a feed adds up over time, and an export that was cut says less."""
+    holds = {each.natural: each for each in known}
+    shrunk = [
+        each
+        for each in offered
+        if (held := holds.get(each.natural)) is not None
+        and isinstance(each.value, Earning)
+        and Decimal(each.value.amount) < Decimal(held.value.amount)
+    ]
+    if shrunk:
+        told.note(
+            f"{counted(len(shrunk), 'statement')} now less than before, the first of "
+            f"{covered(shrunk[:1])}: right if it was corrected, wrong if the export was cut"
+        )
