@@ -127,10 +127,8 @@ def test_a_day_that_was_not_over_is_completed_and_never_undone(homes, ouvrage: H
         "2025-11-07T12:00:00Z",
     )
     night = ("import", "vast-earnings", "night.json", "--machine", "35798=n1")
-    assert ["4 new", "4 corrected", "4 there already"] == [
-        ouvrage.inside(*call).out.partition("statements: ")[2].splitlines()[0]
-        for call in (noon, night, noon)
-    ]
+    said = [ouvrage.inside(*call).out.partition("statements: ")[2] for call in (noon, night, noon)]
+    assert [words.splitlines()[0] for words in said] == ["4 new", "4 corrected", "4 there already"]
     other = homes("other")
     assert other.inside(*night).code == 0
     assert "4 say less than is known already and changed nothing" in other.inside(*noon).out

@@ -20,6 +20,7 @@ from ouvrage.adapters.feeds.mapping import TableMap, load_mapping, shipped, ship
 from ouvrage.adapters.feeds.table import decoded
 from ouvrage.adapters.feeds.told import Told
 from ouvrage.base.grades import Grade
+from ouvrage.base.names import check_name
 from ouvrage.base.numbers import fixed
 from ouvrage.cli.import_told import (
     Imported,
@@ -70,6 +71,7 @@ def earnings(
     """
     mapping = load_mapping(name, "earnings")
     called = channel or mapping.channel or mapping.name
+    check_name("channel", called, "--channel akash")
     with opened() as ledger:
         where = site_zone(ledger, zone)
         read: list[tuple[Told, list[mapped_earnings.Earned]]] = []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.clock import now_us
-from ouvrage.adapters.feeds.told import Told, day_text, days_text
+from ouvrage.adapters.feeds.told import Told, day_text, days_text, key_part, name_part
 from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -118,7 +118,7 @@ def nodes_of(
         )
     else:
         for machine in unknown:
-            found[machine] = f"{channel}-{machine}"
+            found[machine] = name_part(f"{channel}-{machine}")
             told.note(
                 f"machine {machine} is recorded as node {found[machine]}; --machine names yours"
             )
@@ -130,7 +130,7 @@ def nodes_of(
 
 def _mapping(channel: str, machine: str, node: str) -> Stated:
     return Stated(
-        natural=f"machine/{channel}/{machine}",
+        natural=f"machine/{channel}/{key_part(machine)}",
         value=ChannelMachine(channel=channel, machine=machine, node=node),
         subject=f"node:{node}",
         valid_from=0,

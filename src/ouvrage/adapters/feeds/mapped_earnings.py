@@ -14,10 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.adapters.catalogues.rows import Row
-from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of
+from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of, with_days
 from ouvrage.adapters.feeds.moments import day_of_text, day_period, moment_of, wall_moment
 from ouvrage.adapters.feeds.table import amount_text
-from ouvrage.adapters.feeds.told import Told
+from ouvrage.adapters.feeds.told import Told, key_part, name_part
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.price import PER_US
@@ -54,6 +54,7 @@ def read_earnings(text: str, told: Told, mapping: TableMap, zone: str) -> list[E
     """The rows of a file that can be read; the others go to ``told.faults``."""
     rows, names = mapped_rows(told, text, mapping, _NEEDED)
     sign = sign_of(rows, names, mapping, _NUMBERS)
+    mapping = with_days(mapping, rows, names, told)
     reader = _Rows(mapping, names, sign, mapping.zone or zone, told)
     found: list[Earned] = []
     seen: dict[str, str] = {}
@@ -93,7 +94,7 @@ class _Rows:
         if amount is None:
             return None
         gross, fee = self._with_fee(row, amount)
-        sold = self._number(row, "sold_hours")
+        sold, tenant = self._number(row, "sold_hours"), self._text(row, "tenant")
         return Earned(
             place=row.place,
             what=what,
@@ -104,7 +105,7 @@ class _Rows:
             amount=gross,
             fee=fee,
             currency=currency,
-            tenant=self._text(row, "tenant"),
+            tenant=None if tenant is None else name_part(tenant),
             document=self._text(row, "document"),
             sold_us=None if sold is None else round(sold * HOUR),
         )
@@ -346,7 +347,7 @@ def _stated(each: Earned, channel: str, about: str, grade: Grade) -> Stated:
     ]
     if each.tenant:
         key.append(each.tenant)
-    natural = "csv/" + "/".join(part.replace("/", "_")[:100] for part in key) + f"/{each.currency}"
+    natural = "csv/" + "/".join(key_part(part) for part in key) + f"/{each.currency}"
     value = (
         _earning(each, channel, about) if each.what == "earning" else _cost(each, channel, about)
     )

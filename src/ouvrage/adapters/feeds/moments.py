@@ -17,6 +17,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _US = timedelta(microseconds=1)
 _EARLIEST, _LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is in another unit, or no moment."""
+_FIRST_YEAR = 1990
+"""A day before is a year of two digits in a form of four."""
 _IN_NAME = re.compile(
     r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[T_-]?([0-2][0-9])[:-]?([0-5][0-9])"
     r"(?:[:-]?([0-5][0-9]))?(?![0-9])"
@@ -85,9 +87,10 @@ def day_of_text(text: str, form: str) -> date | None:
     """A day as a ``strptime`` form (or ISO 8601 where it is empty) writes it."""
     clean = text.strip()
     try:
-        return _written(clean, form).date() if form else date.fromisoformat(clean[:10])
+        day = _written(clean, form).date() if form else date.fromisoformat(clean[:10])
     except ValueError:
         return None
+    return day if day.year >= _FIRST_YEAR else None
 
 
 def day_period(day: date, zone: str) -> tuple[int, int]:
