@@ -277,13 +277,21 @@ def joined(one: Booked, other: Booked) -> Booked:
     )
 
 
-def tell(done: Imported, as_json: bool) -> int:
+def tell(done: Imported, as_json: bool, plain: bool) -> int:
     """Print what came in and what did not; the exit code."""
+    done.first = in_words(done.first) if plain or as_json else done.first
     if as_json:
         say_json(_json(done))
     else:
         say_text("\n".join(safe(line) for line in _lines(done)))
     return 1 if done.flagged else 0
+
+
+def in_words(line: str) -> str:
+    """A line whose grades are words in brackets, not marks."""
+    for grade in (Grade.MEASURED, Grade.METERED, Grade.ASSUMED):
+        line = line.replace(f" {grade.mark}", f" ({grade.word})")
+    return line
 
 
 def _json(done: Imported) -> dict[str, Any]:
