@@ -7,7 +7,7 @@ figure made from it can say where it comes from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
@@ -27,6 +27,7 @@ from ouvrage.model.sites import DevicePlaced, Node, Site, Term
 from ouvrage.model.tariffs import SpotPrices, Tariff
 
 T = TypeVar("T")
+K = TypeVar("K")
 FOR_EVER = 2**62
 
 
@@ -68,7 +69,8 @@ class Known(Generic[T]):
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
-    ``as_of`` is the latest moment at which any of them was recorded, 0 where there is none.
+    ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
+    latest moment at which any of them was recorded, 0 where there is none.
     """
 
     sites: tuple[Known[Site], ...] = ()
@@ -89,6 +91,9 @@ class OwnerRecord:
     tariffs: tuple[Known[Tariff], ...] = ()
     spots: tuple[Known[SpotPrices], ...] = ()
     rates: tuple[Known[ExchangeRate], ...] = ()
+    placed: Mapping[str, tuple[Known[DevicePlaced], ...]]
+    inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
+    homes: Mapping[str, tuple[Known[Node], ...]]
     as_of: int = 0
 
     def site(self, name: str) -> Known[Site] | None:
@@ -159,10 +164,24 @@ def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
         found[_FIELDS[type(known.value)]].append(known)
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
-    terms = _terms(found.pop("terms"))
+    terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
     kept: dict[str, Any] = {name: tuple(each) for name, each in found.items()}
     as_of = max((entry.recorded_at for entry in ours), default=0)
-    return OwnerRecord(terms=terms, as_of=as_of, **kept)
+    return OwnerRecord(
+        terms=terms,
+        as_of=as_of,
+        placed=_grouped(kept["devices"], lambda value: value.device),
+        inside=_grouped(kept["devices"], lambda value: value.node),
+        homes=_grouped(kept["nodes"], lambda value: value.node),
+        **kept,
+    )
+
+
+def _grouped(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, tuple[Known[T], ...]]:
+    found: dict[K, list[Known[T]]] = {}
+    for each in entries:
+        found.setdefault(key(each.value), []).append(each)
+    return {name: tuple(each) for name, each in found.items()}
 
 
 def _decoded(records: Iterable[Recorded]) -> Iterator[Known[Any]]:
@@ -177,10 +196,3 @@ def _decoded(records: Iterable[Recorded]) -> Iterator[Known[Any]]:
                 key=entry.fact.key,
                 said_by=getattr(value, "said_by", ""),
             )
-
-
-def _terms(stated: Iterable[Known[Term]]) -> dict[tuple[str, str], tuple[Known[Term], ...]]:
-    found: dict[tuple[str, str], list[Known[Term]]] = {}
-    for each in stated:
-        found.setdefault((each.value.about, each.value.name), []).append(each)
-    return {key: tuple(each) for key, each in found.items()}
