@@ -87,6 +87,7 @@ def test_price_volume_mix_and_efficiency_are_told_apart():
         at = day(f"{month}-01")
         owner.state("working", at, at + sold * HOUR, device="n1-gpu0", channel="vast")
         owner.earned(str(sold * rate), at, at + sold * HOUR, about="device:n1-gpu0")
+        owner.state("free", at, at + 31 * DAY)
     record = owner.record
     march = owner.period("2026-03")
     before, after = (account(record, "s", p) for p in (period_before(march), march))

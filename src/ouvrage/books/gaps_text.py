@@ -86,11 +86,9 @@ def weakest_line(gaps: Sequence[Gap], currency: str, plain: bool) -> str | None:
     )
 
 
-def variance_line(found: Variance, before: str, plain: bool) -> str:
-    """``+12.30 against October 2026: price -3.00 · volume +20.00 · …``."""
-    if found.parts is None:
-        return f"against {before}: {signed(found.after - found.before)} counted; not divided: {safe(found.why or '')}"
-    parts = " · ".join(f"{name} {signed(found.parts[name])}" for name in PARTS)
+def variance_line(found: Variance, before: str) -> str:
+    """``+12.30 against October 2026: price -3.00 · volume +20.00 · …``; for one that is divided."""
+    parts = " · ".join(f"{name} {signed((found.parts or {})[name])}" for name in PARTS)
     return f"{signed(found.after - found.before)} against {before}: {parts}"
 
 
