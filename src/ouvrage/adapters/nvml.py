@@ -38,6 +38,21 @@ _UNSIGNED_LONG = (2, 3)
 _SIGNED_LONG = 4
 
 
+def begun() -> Any:
+    """The binding, its library loaded and initialised. Raises ``Unavailable``."""
+    try:
+        import pynvml
+    except ImportError as error:
+        raise Unavailable("library", str(error)) from error
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound as error:
+        raise Unavailable("library", str(error)) from error
+    except pynvml.NVMLError as error:
+        raise Unavailable("driver", str(error)) from error
+    return pynvml
+
+
 class Nvml:
     """The real library, through the binding."""
 
@@ -48,16 +63,9 @@ class Nvml:
 
     def open(self) -> int:
         """Load the library and begin."""
+        self._nvml = begun()
         try:
-            import pynvml
-        except ImportError as error:
-            raise Unavailable("library", str(error)) from error
-        self._nvml = pynvml
-        try:
-            self._nvml.nvmlInit()
             self._count = int(self._nvml.nvmlDeviceGetCount())
-        except self._nvml.NVMLError_LibraryNotFound as error:
-            raise Unavailable("library", str(error)) from error
         except self._nvml.NVMLError as error:
             raise Unavailable("driver", str(error)) from error
         return self._count

@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "accept": ("accept", "accept", "Say how much of a run's work is good, and why."),
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
     "unit-cost": ("unit_cost", "unit_cost", "Which power limit finishes an epoch for the least?"),
+    "tune": ("tune", "tune", "Which power limit finishes a unit for the least, tried out here?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
     "evidence": ("evidence", "evidence", "Who says what about a provider, and what it is worth."),
     "rates": ("rates", "rates", "Billing rules as plans: what does usage cost under them?"),
