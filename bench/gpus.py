@@ -28,7 +28,6 @@ from pathlib import Path
 
 from bench._peers import peer
 from bench.overhead import Bench, own_time, resident, wait
-
 from ouvrage.adapters import child_subreaper
 
 ROOT = Path(__file__).resolve().parent.parent
