@@ -44,13 +44,14 @@ def begun() -> Any:
         import pynvml
     except ImportError as error:
         raise Unavailable("library", str(error)) from error
+    nvml: Any = pynvml
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError_LibraryNotFound as error:
+        nvml.nvmlInit()
+    except nvml.NVMLError_LibraryNotFound as error:
         raise Unavailable("library", str(error)) from error
-    except pynvml.NVMLError as error:
+    except nvml.NVMLError as error:
         raise Unavailable("driver", str(error)) from error
-    return pynvml
+    return nvml
 
 
 class Nvml:
