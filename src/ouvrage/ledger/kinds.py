@@ -28,6 +28,7 @@ from ouvrage.model import (
     occupancy,
     rentals,
     runs,
+    serving,
     sites,
     tariffs,
 )
@@ -52,6 +53,10 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        serving.RunLoad,
+        serving.RunRequests,
+        serving.RunServer,
+        serving.RunServerWindow,
         accepted.RunAccepted,
         accepted.RunCampaign,
         rentals.RentalStarted,
@@ -152,6 +157,11 @@ def read_value(fact: Fact, value: Any) -> Any:
         return _reader(kind)(value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
+
+
+def from_plain(kind: type, value: Any) -> Any:
+    """A kind's instance from plain JSON. ``ValueError`` or ``TypeError`` where it is none."""
+    return _reader(kind)(value)
 
 
 def _text(value: Any) -> str:
