@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -69,10 +70,16 @@ class Unread:
     reason: str
 
 
-def payload_of(value: Any) -> str:
-    """The canonical payload of a kind's instance. Floats and unknown types are refused."""
-    values, template = _form(type(value))
-    return template % tuple([item if type(item) is int else _text(item) for item in values(value)])
+def payload_of(value: Any, instead: Mapping[str, Any] | None = None) -> str:
+    """The canonical payload of a kind's instance. Floats and unknown types are refused.
+
+    ``instead`` gives other values for some fields, as if the instance had them.
+    """
+    names, values, template = _form(type(value))
+    items = values(value)
+    if instead:
+        items = [instead.get(name, item) for name, item in zip(names, items, strict=True)]
+    return template % tuple([item if type(item) is int else _text(item) for item in items])
 
 
 def fact_of(
@@ -127,6 +134,8 @@ def _text(value: Any) -> str:
     """Canonical text of a value; written out because every fact recorded passes here."""
     if value is None:
         return "null"
+    if type(value) is str:
+        return encode_basestring(value)  # what canonical JSON makes of a text, without its detours
     if isinstance(value, (str, int)):
         return canonical(value)
     if isinstance(value, (tuple, list)):
@@ -137,13 +146,13 @@ def _text(value: Any) -> str:
 
 
 @cache
-def _form(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], str]:
-    """What reads the fields in canonical order, and the payload with a place for each one's text."""
+def _form(kind: type) -> tuple[Sequence[str], Callable[[Any], Sequence[Any]], str]:
+    """The fields in canonical order, what reads them, and the payload with a place for each text."""
     names = sorted(_field_names(kind))
     template = "{%s}" % ",".join(f"{canonical(name)}:%s" for name in names)
     if len(names) == 1:
-        return lambda value: (getattr(value, names[0]),), template
-    return attrgetter(*names), template
+        return names, lambda value: (getattr(value, names[0]),), template
+    return names, attrgetter(*names), template
 
 
 @cache

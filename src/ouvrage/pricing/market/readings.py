@@ -7,7 +7,7 @@ same catalogue read again adds nothing, and a changed price is a new fact beside
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.base.canonical import sha256_hex
@@ -19,6 +19,8 @@ from ouvrage.ledger.kinds import fact_of, payload_of
 from ouvrage.model.offers import MarketOffer, MarketReading, PriceBand
 from ouvrage.pricing.market.listed import gpu_hourly, hourly
 
+_ASIDE = {"first_read": "", "source": "", "quirks": (), "raw": ""}
+"""What an offer states of where and when it was read: no part of what it is."""
 _LEVELS = {"p10": 10, "p25": 25, "p50": 50, "p75": 75, "p90": 90}
 
 
@@ -33,8 +35,7 @@ class Change:
 
 def offer_id(offer: MarketOffer) -> str:
     """The id of an offer's fact: its key, and a hash of what it states."""
-    stated = replace(offer, first_read="", source="", quirks=(), raw="")
-    return f"offer/{offer.key}/{sha256_hex(payload_of(stated))[:16]}"
+    return f"offer/{offer.key}/{sha256_hex(payload_of(offer, _ASIDE))[:16]}"
 
 
 def subject_of(catalogue: str) -> str:
@@ -88,21 +89,21 @@ def bands_of(offers: Iterable[MarketOffer]) -> tuple[PriceBand, ...]:
         if price is not None and offer.gpu is not None:
             key = (offer.gpu, offer.interruptible, offer.currency)
             groups.setdefault(key, []).append(price)
-    return tuple(
-        PriceBand(
-            gpu=gpu,
-            interruptible=interruptible,
-            currency=currency,
-            offers=len(prices),
-            **{name: decimal_text(percentile(prices, level)) for name, level in _LEVELS.items()},
-        )
-        for (gpu, interruptible, currency), prices in sorted(groups.items())
+    return tuple(_band(*key, sorted(prices)) for key, prices in sorted(groups.items()))
+
+
+def _band(gpu: str, interruptible: bool, currency: str, prices: Sequence[Fraction]) -> PriceBand:
+    return PriceBand(
+        gpu=gpu,
+        interruptible=interruptible,
+        currency=currency,
+        offers=len(prices),
+        **{name: decimal_text(percentile(prices, level)) for name, level in _LEVELS.items()},
     )
 
 
-def percentile(values: Sequence[Fraction], level: int) -> Fraction:
-    """The smallest value at or below which ``level`` per cent of the values lie."""
-    ordered = sorted(values)
+def percentile(ordered: Sequence[Fraction], level: int) -> Fraction:
+    """The smallest of values in rising order at or below which ``level`` per cent of them lie."""
     rank = -(-len(ordered) * level // 100)
     return ordered[max(1, rank) - 1]
 
