@@ -15,7 +15,9 @@ from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.model.offers import MarketReading
 from ouvrage.pricing.market.gpus import MODELS, model_of, speed
 from ouvrage.pricing.market.laws import READINGS_STAND
-from ouvrage.pricing.market.listed import Listed, filtered, gpu_hourly, hourly
+from ouvrage.pricing.market.filters import filtered
+from ouvrage.pricing.market.listed import Listed, gpu_hourly, hourly
+from ouvrage.pricing.market.lots import lots_of
 from ouvrage.pricing.market.readings import (
     bands_of,
     changes,
@@ -257,9 +259,10 @@ def test_the_starter_catalogue_names_a_source_and_a_day_for_every_row():
 
 def test_filters():
     listed = [Listed(o, "2026-11-01") for o in c.parsed(c.AWS, "skypilot/aws").offers]
+    lots = lots_of(listed)
 
     def named(text: str) -> list[str]:
-        return [each.offer.name for each in filtered(listed, text, "2026-11-30")]
+        return [e.offer.name for lot in filtered(lots, text, "2026-11-30") for e in lot.each()]
 
     assert named("gpu=a10g") == ["g5.xlarge", "g5.xlarge"]
     assert named("gpu=A10G,interruptible=no,price<=2") == ["g5.xlarge"]

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
+    DatabaseError,
     DBAPIError,
     IntegrityError,
     InterfaceError,
@@ -74,8 +75,13 @@ def damage(engine: Engine) -> list[str]:
     """What a database finds wrong with its own file; nothing where it has no way to look."""
     if engine.dialect.name != "sqlite":
         return []
-    with engine.connect() as connection:
-        found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+    try:
+        with engine.connect() as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+    except OperationalError:
+        raise  # it could not be looked at
+    except DatabaseError as error:
+        return [str(error.orig)]  # damaged where the check itself needs to read
     return [line for text in found for line in str(text).splitlines() if line != "ok"]
 
 

@@ -21,6 +21,8 @@ from ouvrage.pricing.market.listed import gpu_hourly, hourly
 
 _ASIDE = {"first_read": "", "source": "", "quirks": (), "raw": ""}
 """What an offer states of where and when it was read: no part of what it is."""
+CATALOGUE = "market:"
+"""What the subject of facts about a catalogue begins with."""
 _LEVELS = {"p10": 10, "p25": 25, "p50": 50, "p75": 75, "p90": 90}
 
 
@@ -40,7 +42,7 @@ def offer_id(offer: MarketOffer) -> str:
 
 def subject_of(catalogue: str) -> str:
     """The subject of all facts about a catalogue."""
-    return f"market:{catalogue}"
+    return f"{CATALOGUE}{catalogue}"
 
 
 def midnight(day: str) -> int:
