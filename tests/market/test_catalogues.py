@@ -13,9 +13,9 @@ from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.model.offers import MarketReading
+from ouvrage.pricing.market.filters import filtered
 from ouvrage.pricing.market.gpus import MODELS, model_of, speed
 from ouvrage.pricing.market.laws import READINGS_STAND
-from ouvrage.pricing.market.filters import filtered
 from ouvrage.pricing.market.listed import Listed, gpu_hourly, hourly
 from ouvrage.pricing.market.lots import lots_of
 from ouvrage.pricing.market.readings import (

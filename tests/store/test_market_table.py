@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from sqlalchemy import text
 
@@ -75,7 +76,6 @@ def test_what_the_last_reading_of_each_catalogue_saw(store: Store) -> None:
 
 
 def audit_is_clean(store: Store) -> bool:
-    from pathlib import Path
 
     return audit(store, Path("/nonexistent")).first is None
 
@@ -103,7 +103,7 @@ def test_an_offer_that_cannot_be_read_is_left_out(store: Store) -> None:
     assert prices(store) == []
 
 
-def test_the_law_finds_lots_that_were_changed_by_hand(store: Store, tmp_path) -> None:
+def test_the_law_finds_lots_that_were_changed_by_hand(store: Store, tmp_path: Path) -> None:
     read_in(store, offers("a,H100,eu,2\n", "own/x"), "2026-11-02")
     current_market(store)
     with store.engine.begin() as connection:

@@ -31,8 +31,8 @@ from ouvrage.pricing.market.lots import by_price, cheapest_hours
 from ouvrage.pricing.market.readings import (
     bands_of,
     changes,
+    identified,
     offer_facts,
-    offer_id,
     reading_fact,
     subject_of,
 )
@@ -123,7 +123,11 @@ def _kept(
 ) -> dict[str, int]:
     """Record a reading and the offers that are new in it; how many are new, changed and known."""
     known = set(store.ids(subject=subject_of(catalogue), kind=MarketOffer.KIND))
-    by_id = {offer_id(offer): offer for offer in parsed.offers}
+    by_id: dict[str, MarketOffer] = {}
+    payloads: dict[str, str] = {}
+    for offer in parsed.offers:
+        each, payload = identified(offer)
+        by_id[each], payloads[each] = offer, payload
     keys = {each.split("/")[1] for each in known}
     new = [each for each in by_id if each not in known]
     changed = sum(1 for each in new if by_id[each].key in keys)
@@ -140,7 +144,7 @@ def _kept(
         seen=tuple(by_id),
         bands=bands_of(parsed.offers),
     )
-    facts = [*offer_facts(by_id, known, source), reading_fact(reading, source)]
+    facts = [*offer_facts(by_id, known, source, payloads), reading_fact(reading, source)]
     outcomes: list[Outcome] = store.append(facts, now_us=now_us(), own_source=source)
     current_market(store)  # now, so that the next quote need not
     again = outcomes[-1].result == "exists"

@@ -361,7 +361,9 @@ def quote_text(
         lines.append(f"  {unable}" + ("" if show_excluded else "      which: --excluded"))
     if show_excluded:
         lines += [
-            f"    {each.offer.name[:40]}: {e.reason}" for e in ranking.excluded for each in e.lot.each()
+            f"    {each.offer.name[:40]}: {e.reason}"
+            for e in ranking.excluded
+            for each in e.lot.each()
         ]
     lines += [f"  note: {words}" for words in warnings(ranking, today)]
     if offered.faults:

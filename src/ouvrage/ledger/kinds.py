@@ -70,16 +70,21 @@ class Unread:
     reason: str
 
 
-def payload_of(value: Any, instead: Mapping[str, Any] | None = None) -> str:
-    """The canonical payload of a kind's instance. Floats and unknown types are refused.
+def payload_of(value: Any) -> str:
+    """The canonical payload of a kind's instance. Floats and unknown types are refused."""
+    _, values, template = _form(type(value))
+    return template % tuple([item if type(item) is int else _text(item) for item in values(value)])
 
-    ``instead`` gives other values for some fields, as if the instance had them.
-    """
+
+def payloads_of(value: Any, instead: Mapping[str, Any]) -> tuple[str, str]:
+    """The payload of an instance, and the one it had if some of its fields were others."""
     names, values, template = _form(type(value))
-    items = values(value)
-    if instead:
-        items = [instead.get(name, item) for name, item in zip(names, items, strict=True)]
-    return template % tuple([item if type(item) is int else _text(item) for item in items])
+    texts = [_text(item) for item in values(value)]
+    others = [
+        _text(instead[name]) if name in instead else text
+        for name, text in zip(names, texts, strict=True)
+    ]
+    return template % tuple(texts), template % tuple(others)
 
 
 def fact_of(
@@ -92,8 +97,9 @@ def fact_of(
     valid_to: int | None,
     grade: Grade,
     corrects: str | None = None,
+    payload: str | None = None,
 ) -> Fact:
-    """A fact that states ``value``, an instance of a kind."""
+    """A fact that states ``value``, an instance of a kind; ``payload`` is its, if made already."""
     return Fact(
         source=source,
         id=id,
@@ -103,7 +109,7 @@ def fact_of(
         valid_from=valid_from,
         valid_to=valid_to,
         grade=grade,
-        payload=payload_of(value),
+        payload=payload_of(value) if payload is None else payload,
         corrects=corrects,
     )
 

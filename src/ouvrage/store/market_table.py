@@ -26,6 +26,7 @@ from ouvrage.store.projections import Derived, up_to_date
 from ouvrage.store.schema import facts, projection_market
 from ouvrage.store.store import Store
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketTable:
     """The lots of each catalogue as ``pricing.market.lots`` packs them, as of ``seq``."""
@@ -56,7 +57,9 @@ def market_of_records(records: Iterable[Recorded]) -> dict[str, str]:
     return found
 
 
-def _rows(records: Iterable[Recorded], offers: Iterable[tuple[str, Entry] | None]) -> dict[str, str]:
+def _rows(
+    records: Iterable[Recorded], offers: Iterable[tuple[str, Entry] | None]
+) -> dict[str, str]:
     """The row of a catalogue, none where it was never read."""
     readings = readings_of(records)
     if not readings:
@@ -116,6 +119,4 @@ def _held(connection: Connection, seq: int) -> MarketTable:
     return MarketTable(seq=seq, catalogues=dict(sorted((name, lots) for name, lots in rows)))
 
 
-_TABLE = Derived(
-    name="market", about=facts.c.subject.like(f"{CATALOGUE}%"), read=_held, make=_make
-)
+_TABLE = Derived(name="market", about=facts.c.subject.like(f"{CATALOGUE}%"), read=_held, make=_make)

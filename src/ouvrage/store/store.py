@@ -184,7 +184,8 @@ class Store:
     def named(self, keys: Iterable[str]) -> dict[str, Recorded]:
         """The records under these keys, ``source/id``; those that are not here are left out."""
         with told(self.engine), self.engine.connect() as connection:
-            return _under(connection, (key.partition("/")[::2] for key in keys))
+            split = (key.partition("/") for key in keys)
+            return _under(connection, ((source, id_) for source, _, id_ in split))
 
     def ids(self, *, subject: str, kind: str) -> list[str]:
         """The ids of the facts of one kind about a subject, without reading the facts."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.base.price import PER_US
@@ -50,7 +51,9 @@ def day_of(text: str) -> date:
 
 def hourly(offer: MarketOffer) -> Fraction:
     """What the whole configuration costs for an hour, exactly, in the offer's currency."""
-    amount = Fraction(offer.price) * Fraction(HOUR, PER_US[offer.per])
+    amount = Fraction(Decimal(offer.price))
+    if offer.per != "h":
+        amount *= Fraction(HOUR, PER_US[offer.per])
     return amount * Fraction(offer.gpus) if offer.split == "gpu+host" else amount
 
 

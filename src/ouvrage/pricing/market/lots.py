@@ -93,7 +93,9 @@ class Lot:
         if self.whole:
             return [row for row, each in enumerate(self.whole) if each.offer.key == key]
         inside = f"/{key}/"
-        return [row for row, fact in enumerate(self.facts) if inside in fact and key_in(fact) == key]
+        return [
+            row for row, fact in enumerate(self.facts) if inside in fact and key_in(fact) == key
+        ]
 
     def only(self, rows: Sequence[int]) -> Lot | None:
         """The lot of some of its rows, None where they are none."""

@@ -192,9 +192,7 @@ class Ranker:
         kept: list[Able] = []
         late: list[Excluded] = []
         for lot, time in able:
-            finish = likely_case(
-                self.profile, lot.offer, self.billing(lot.offer), time
-            ).finish_s
+            finish = likely_case(self.profile, lot.offer, self.billing(lot.offer), time).finish_s
             if finish > deadline:
                 words = f"finished after {_hours(finish)} h, wanted within {_hours(deadline)} h"
                 late.append(Excluded(lot, "deadline", words))

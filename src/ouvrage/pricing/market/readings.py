@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
 
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import utc_us
 from ouvrage.ledger.facts import Fact
-from ouvrage.ledger.kinds import fact_of, payload_of
+from ouvrage.ledger.kinds import fact_of, payload_of, payloads_of
 from ouvrage.model.offers import MarketOffer, MarketReading, PriceBand
 from ouvrage.pricing.market.listed import gpu_hourly, hourly
 
@@ -37,7 +39,13 @@ class Change:
 
 def offer_id(offer: MarketOffer) -> str:
     """The id of an offer's fact: its key, and a hash of what it states."""
-    return f"offer/{offer.key}/{sha256_hex(payload_of(offer, _ASIDE))[:16]}"
+    return identified(offer)[0]
+
+
+def identified(offer: MarketOffer) -> tuple[str, str]:
+    """The id of an offer's fact, and its payload."""
+    payload, stated = payloads_of(offer, _ASIDE)
+    return f"offer/{offer.key}/{sha256_hex(stated)[:16]}", payload
 
 
 def subject_of(catalogue: str) -> str:
@@ -45,15 +53,19 @@ def subject_of(catalogue: str) -> str:
     return f"{CATALOGUE}{catalogue}"
 
 
+@lru_cache(maxsize=1024)
 def midnight(day: str) -> int:
     """The first moment of a day, UTC."""
     return utc_us(f"{day}T00:00:00Z")
 
 
 def offer_facts(
-    offers: Mapping[str, MarketOffer], known: Collection[str], source: str
+    offers: Mapping[str, MarketOffer],
+    known: Collection[str],
+    source: str,
+    payloads: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Fact]:
-    """The facts of those offers that are not known yet."""
+    """The facts of those offers, by id, that are not known yet; ``payloads`` as far as made already."""
     return [
         fact_of(
             offer,
@@ -63,6 +75,7 @@ def offer_facts(
             valid_from=midnight(offer.dated or offer.first_read),
             valid_to=None,
             grade=Grade.LISTED,
+            payload=payloads.get(each),
         )
         for each, offer in offers.items()
         if each not in known
