@@ -24,6 +24,7 @@ _WRITTEN = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _TRUE = {"true", "yes", "1", "t", "y"}
 _FALSE = {"false", "no", "0", "f", "n"}
 _SHOWN = 60
+NO_CURRENCY = "no currency, unit or tax is stated; taken as USD for an hour, tax unknown"
 _LONGEST = 500
 
 
