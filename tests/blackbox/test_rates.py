@@ -137,6 +137,7 @@ def test_versions_that_do_not_meet(ouvrage: Home, usage: str, tmp_path: Path):
             f"  {plan}:12   valid_until = 2026-11-01",
             f"  {plan}:23   valid_from = 2026-11-04",
             "  hint: the two versions must meet; set valid_from to 2026-11-01, or add a plan for the days between",
+            "nothing was written",
         ]
 
 

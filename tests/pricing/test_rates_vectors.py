@@ -441,6 +441,7 @@ def test_a_prepaid_balance_may_be_owed():
         "deposited": "1.0000",
         "left": "-1.0000",
         "when_negative": "accrues",
+        "used_up_at": "2026-11-30T01:00:00.000000Z",
     }
     assert bill("runpod", lines, rate="1/h").as_json()["balance"]["when_negative"] == "stops"
 

@@ -12,10 +12,11 @@ from typing import Any
 import click
 
 from ouvrage.adapters.home import home
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option
-from ouvrage.cli.output import say_json, say_text
+from ouvrage.cli.output import say_json, say_text, wrote
 from ouvrage.ledger.laws import Breach
 from ouvrage.store.archive import Archived
 from ouvrage.store.archive import backup as write_backup
@@ -98,7 +99,12 @@ def restore(file: Path, *, as_json: bool) -> int:
     """
     place = home()
     with open_store(os.environ.get("OUVRAGE_STORE") or place / "ouvrage.db") as store:
-        found = read_backup(file, store, place)
+        try:
+            found = read_backup(file, store, place)
+        except OuvrageError as error:
+            if not error.code.startswith("restore/"):
+                wrote()  # the samples may be there already when the store fails
+            raise
     if as_json:
         say_json(archived_json(found, file))
         return 0

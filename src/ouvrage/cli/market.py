@@ -77,16 +77,19 @@ def import_(
     """
     day = _day(read_on)
     told = []
+    loaded = [
+        load_catalogue(
+            name,
+            read_on=day,
+            form=form,
+            catalogue=catalogue,
+            provider=provider,
+            currency=currency,
+        )
+        for name in files
+    ]
     with opened() as ledger:
-        for name in files:
-            parsed, context, digest = load_catalogue(
-                name,
-                read_on=day,
-                form=form,
-                catalogue=catalogue,
-                provider=provider,
-                currency=currency,
-            )
+        for name, (parsed, context, digest) in zip(files, loaded, strict=True):
             source = source_id(ledger.home)
             counts = _kept(ledger.store, source, parsed, context.catalogue, name, digest, day)
             told.append(_imported(parsed, context.catalogue, name, counts))

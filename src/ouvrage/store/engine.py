@@ -176,28 +176,28 @@ def _judge(said: str, error: DBAPIError) -> tuple[str, str]:
             return code, hint
     if isinstance(error, (OperationalError, InterfaceError)):
         return "store/unreachable", "check the address, and that the database is up"
-    return "store/database", "nothing was written"
+    return "store/database", "ouvrage verify says whether the store is sound"
 
 
 _KNOWN = (
     (
         ("not a database", "malformed", "file is encrypted", "disk i/o error"),
         "store/damaged",
-        "nothing was written; keep the file aside and restore the last backup: ouvrage restore",
+        "keep the file aside and restore the last backup: ouvrage restore",
     ),
     (
         ("database is locked", "lock timeout", "database is busy"),
         "store/busy",
-        "another process holds the store; nothing was written, try again",
+        "another process holds the store; try again",
     ),
     (
         ("disk is full", "no space left", "could not extend file"),
         "store/disk-full",
-        "nothing was written; make room and do it again",
+        "make room and do it again",
     ),
     (
         ("readonly database", "read-only transaction", "permission denied"),
         "store/read-only",
-        "nothing was written; the store may not be written to by this user",
+        "the store may not be written to by this user",
     ),
 )
