@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.cli.output import drawn_width, say_error, shortened, table, write_file
+from ouvrage.cli.output import begin, drawn_width, say_error, shortened, table, write_file
 
 
 def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]):

@@ -149,10 +149,11 @@ class _Books:
 
 def _known(usage: Usage, at: int, named: frozenset[str]) -> Usage | None:
     """The usage as far as it had happened at a moment; None where nothing had."""
+    parted = ((each, _parted(each, at, named)[0]) for each in usage.resources)
     resources = [
         replace(each, rows=rows)
-        for each in usage.resources
-        if any(row.event != DEPOSIT for row in (rows := _parted(each, at, named)[0]))
+        for each, rows in parted
+        if any(row.event != DEPOSIT for row in rows)
     ]
     return replace(usage, resources=tuple(resources)) if resources else None
 
