@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text
@@ -23,7 +24,7 @@ from ouvrage.pricing.rates.prepaid import DEPOSIT, deposits, settled, used_up
 from ouvrage.pricing.rates.quantity import Rate
 from ouvrage.pricing.rates.reservations import coverage
 from ouvrage.pricing.rates.sessions import Session, amount_in, clipped, sessions
-from ouvrage.pricing.rates.steps import billed
+from ouvrage.pricing.rates.steps import Billed, billed, seam
 from ouvrage.pricing.rates.usage import Resource, Row, Usage
 from ouvrage.pricing.rates.validity import check_covered, holds
 
@@ -201,6 +202,10 @@ class _Rating:
     until: int | None
     pricer: Pricer
     notes: list[str] = field(default_factory=list)
+    taken: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By rule and resource, how far the version before has billed a session that goes on."""
+    billed_to: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By rule and resource, how far increments of the clock were billed."""
 
     def version(self, version: Version) -> list[Charge]:
         """All charges of one version, its rounding and tax included."""
@@ -250,7 +255,11 @@ class _Rating:
             if form.form is None or form.form.per is None:
                 continue
             own = sessions(self.usage, resource, form, version, self.until)
-            found += clipped(own, version.valid_from, version.valid_until)
+            where = (rule.name, resource.name)
+            kept, over = clipped(own, version, self.taken.pop(where, None), partial(seam, form))
+            if over is not None:
+                self.taken[where] = over
+            found += kept
         return found
 
     def _touches(self, rule: Rule, resource: Resource) -> bool:
@@ -278,11 +287,19 @@ class _Rating:
                 continue
             form = self._form(rule, resource)
             pieces = self._amounts(form, resource, version)
-            pieces += pieces_of(billed(own.get(resource.name, []), form), form)
+            pieces += pieces_of(self._billed(own.get(resource.name, []), form, resource), form)
             by_form.setdefault(id(form), (form, []))[1].extend(pieces)
         return [
             each for form, pieces in by_form.values() for each in self.pricer.priced(form, pieces)
         ]
+
+    def _billed(self, own: Sequence[Session], form: Rule, resource: Resource) -> list[Billed]:
+        """One resource's sessions as billed, the clock's increments once over all versions."""
+        where = (form.name, resource.name)
+        found = billed(own, form, self.billed_to.get(where))
+        if form.steps.align == "clock" and found:
+            self.billed_to[where] = max(each.session.end for each in found)
+        return found
 
     def _amounts(self, rule: Rule, resource: Resource, version: Version) -> list[Piece]:
         """Quantities that moved at a moment."""
