@@ -491,3 +491,10 @@ def test_memory_beside_ram_is_the_gpus_and_parts_that_add_up_to_one_are_shares()
     assert profile.terms == {"computing": 120, "waiting_data": 80}
     alone = profile_in("w.json", '{"memory_gib": 12, "time": {"compute_s": 1}}')
     assert (alone.needs.gpu_memory_mib, alone.on.memory_mib) == (None, 12 * 1024)
+
+
+def test_results_leave_at_the_tier_that_the_month_has_reached():
+    each = offer(provider="AWS")  # 100 GB free, then 0.09 to 10 TB and 0.085 beyond
+    first = amounts(one(work("results_gb = 100"), each))["results out"]
+    later = amounts(one(work("results_gb = 100\negress_before_gb = 20000"), each))["results out"]
+    assert (first, later) == (0, Fraction("8.5"))
