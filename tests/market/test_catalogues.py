@@ -217,6 +217,8 @@ def test_the_same_offer_twice_is_one_and_at_two_prices_two():
     [
         ("x.json", "{", "market/json"),
         ("x.json", "[" * 100_000, "market/json"),
+        ("x.json", '[{"price": 1e99999999999999999999}]', "market/json"),
+        ("x.toml", "price = 1e99999999999999999999", "market/toml"),
         ("x.json", '{"a": 1}', "market/form"),
         ("x.json", '[{"price": NaN}]', "market/json"),
         ("x.toml", "a = ", "market/toml"),

@@ -431,6 +431,7 @@ def test_every_quote_adds_up_and_its_range_holds_its_middle(profile: Profile, ea
 REFUSED = [
     ("", "work.toml", "profile/field"),
     ("seconds_per_unit = 0", "work.toml", "profile/field"),
+    ("seconds_per_unit = 1e99999999999999999999", "work.toml", "profile/toml"),
     ("seconds_per_unit = -3", "work.toml", "profile/field"),
     ('seconds_per_unit = 3\nunits = "many"', "work.toml", "profile/field"),
     ("seconds_per_unit = 3\n[time]\ncompute = 4", "work.toml", "profile/field"),

@@ -11,7 +11,6 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +18,7 @@ from ouvrage.adapters.catalogues import gpuhunt, own, skypilot, vast
 from ouvrage.adapters.catalogues.rows import Context, Fault, Parsed, Row, key_of
 from ouvrage.adapters.toml_text import load_toml
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.numbers import decimal_in
 
 Rows = Iterable[tuple[str, Mapping[str, Any]]]
 FORMS: dict[str, Callable[[Iterable[Row], Context], Parsed]] = {
@@ -65,7 +65,7 @@ def _rows(text: str, context: Context, faults: list[Fault]) -> Rows:
 def load_json(file: str, text: str, code: str) -> Any:
     """A JSON text with exact decimals; a text that is none is refused with its line."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+        return json.loads(text, parse_float=decimal_in, parse_constant=_no_number)
     except RecursionError as error:
         raise OuvrageError(
             code, f"{file} is nested too deeply", hint="write a flat list"

@@ -151,7 +151,11 @@ def beside_of(profile: Profile, billing: Billing) -> Beside:
         return Beside(Fraction(0), Fraction(0), taxed or Fraction(0))
     moves = profile.moves
     into = billing.into.cost(moves.dataset_gb) if moves.dataset_gb is not None else None
-    out = billing.out.cost(moves.results_gb, moves.out_before_gb) if moves.results_gb is not None else None
+    out = (
+        billing.out.cost(moves.results_gb, moves.out_before_gb)
+        if moves.results_gb is not None
+        else None
+    )
     kept = (kept_gb(profile) or 0) * (billing.storage_gb_h or 0)
     address = moves.public_ips * (billing.ip_h or 0)
     zero = Fraction(0)
