@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
@@ -20,7 +20,7 @@ from ouvrage.ledger.shapes import shape_of
 from ouvrage.ledger.view import in_force
 from ouvrage.model.offers import MarketOffer, MarketReading
 from ouvrage.pricing.market.listed import readings_of
-from ouvrage.pricing.market.lots import Entry, packed
+from ouvrage.pricing.market.lots import OWN, SHARED, Entry, packed
 from ouvrage.pricing.market.readings import CATALOGUE
 from ouvrage.store.projections import Derived, up_to_date
 from ouvrage.store.schema import facts, projection_market
@@ -71,11 +71,10 @@ def _rows(
 
 def _entry(fact: str, value: Any) -> tuple[str, Entry] | None:
     """An offer by the id of its fact; None where the fact cannot be read."""
-    return (_id(fact), (fact, asdict(value))) if isinstance(value, MarketOffer) else None
-
-
-def _id(fact: str) -> str:
-    return fact.partition("/")[2]
+    if not isinstance(value, MarketOffer):
+        return None
+    stated = {name: getattr(value, name) for name in (*SHARED, *OWN)}
+    return fact.partition("/")[2], (fact, stated)
 
 
 def _make(connection: Connection, store: Store, seq: int, subjects: Sequence[str] | None) -> None:

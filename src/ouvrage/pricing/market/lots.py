@@ -27,6 +27,8 @@ SHARED = (
     *("counterparty", "terms", "bundled"),
 )
 """What the offers of a lot have in common."""
+OWN = ("key", "price", "region", "dated")
+"""What each of them has for itself."""
 _ELSEWHERE: dict[str, Any] = {"source": "", "first_read": "", "quirks": (), "raw": "null"}
 """What only the fact of an offer holds; ``Lot.listed`` leaves it out where it has no whole offers."""
 _shared = attrgetter(*SHARED)
