@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import click
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.cli.output import say_error, say_text
+from ouvrage.cli.output import begin, say_error, say_text
 
 VERBS: dict[str, tuple[str, str, str]] = {
     "run": ("run_files", "run", "Meter a command: what did a finished unit of it cost?"),
@@ -80,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 done, 1 something failed, 2 bad input."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _print_what_the_terminal_can()
+    begin()
     try:
         result = root.main(args=arguments, prog_name="ouvrage", standalone_mode=False)
     except OuvrageError as error:
