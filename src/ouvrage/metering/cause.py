@@ -33,7 +33,8 @@ class Cause:
     """The largest wait of the steady phase: its key, share, grade, and what speaks for it.
 
     ``key`` is None when no wait is worth naming; ``evidence`` then says what is known instead.
-    ``by_gpu`` is whether it is the GPUs that speak for it.
+    ``by_gpu`` is whether it is the GPUs that speak for it. ``verdict`` is the answer in one word:
+    the key, else ``computing`` where it computed most of the time, else ``unknown``.
     """
 
     key: str | None
@@ -41,6 +42,7 @@ class Cause:
     grade: Grade | None
     evidence: str
     rule: str
+    verdict: str
     by_gpu: bool = False
 
 
@@ -52,7 +54,12 @@ def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
     rule = SPAN_RULE if use.emitter else use.sample_rule
     if key is None or share < WORTH_NAMING:
         return Cause(
-            key=None, share=share, grade=None, evidence=_nothing_waited(reckoning), rule=rule
+            key=None,
+            share=share,
+            grade=None,
+            evidence=_nothing_waited(reckoning),
+            rule=rule,
+            verdict="computing" if use.us["computing"] * 2 > use.total_us else "unknown",
         )
     measured = use.measured[key] * 2 >= use.us[key]
     return Cause(
@@ -63,6 +70,7 @@ def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
         else weakest((Grade.ASSUMED, view.grade)),
         evidence=_evidence(view, reckoning, key),
         rule=SPAN_RULE if measured else use.sample_rule,
+        verdict=key,
         by_gpu=_gpus_say(use, key),
     )
 

@@ -1,0 +1,25 @@
+"""The files that the programs work on, made once, of seeded noise that nothing can squeeze."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+MB = 1 << 20
+BLOB, TABLE = "blob.bin", "table.bin"
+SIZES = {BLOB: 96 * MB, TABLE: 96 * MB}
+
+
+def prepare(directory: Path) -> None:
+    """Make what is missing and bring it to the disk."""
+    for name, size in SIZES.items():
+        path = directory / name
+        if path.is_file() and path.stat().st_size == size:
+            continue
+        some = random.Random(name)  # noqa: S311 -- repeatable, not secret
+        with path.open("wb") as out:
+            for _ in range(size // MB):
+                out.write(some.randbytes(MB))
+            out.flush()
+            os.fsync(out.fileno())
