@@ -23,7 +23,7 @@ from typing import Any
 
 from bench.verdicts.cases import DEVELOPMENT, HELD_OUT, Case
 from bench.verdicts.injections import Impossible, around
-from bench.verdicts.made import prepare
+from bench.verdicts.made import forget, prepare
 from bench.verdicts.page import page, words
 from bench.verdicts.scoring import BAR, CROWDED, Outcome, score
 
@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--set", choices=SETS, default="held-out", dest="name")
     parser.add_argument("--only", default="", help="programs whose words contain this")
     parser.add_argument("--tries", type=int, default=TRIES, help="runs of a disturbed program")
+    parser.add_argument("--patience", type=float, default=PATIENCE_S, help="for a quiet machine, s")
     parser.add_argument("--write", action="store_true", help=f"keep the result in {PAGE.name}")
     options = parser.parse_args()
     if os.geteuid():
@@ -49,7 +50,7 @@ def main() -> int:
         return 0
     cases = [case for case in SETS[options.name] if options.only in f"{case.program} {case.cause}"]
     with tempfile.TemporaryDirectory(dir="/var/tmp") as held:  # noqa: S108 -- a disk, not memory
-        outcomes, impossible = run_all(cases, Path(held), options.tries)
+        outcomes, impossible = run_all(cases, Path(held), options.tries, options.patience)
     held_score = score(outcome for outcome in outcomes if not outcome.case.control)
     print(words(held_score))
     if options.write:
@@ -59,7 +60,7 @@ def main() -> int:
 
 
 def run_all(
-    cases: Sequence[Case], directory: Path, tries: int
+    cases: Sequence[Case], directory: Path, tries: int, patience: float
 ) -> tuple[list[Outcome], dict[str, str]]:
     """The outcome of each case that can be made here, and why the others cannot."""
     prepare(directory)
@@ -67,7 +68,7 @@ def run_all(
     impossible: dict[str, str] = {}
     for case in cases:
         try:
-            outcome = measured(case, directory, tries)
+            outcome = measured(case, directory, tries, patience)
         except Impossible as error:
             impossible[f"`{case.program}` with {case.cause}"] = str(error)
             print(f"left out  {case.program}: {error}", flush=True)
@@ -77,11 +78,11 @@ def run_all(
     return outcomes, impossible
 
 
-def measured(case: Case, directory: Path, tries: int) -> Outcome:
+def measured(case: Case, directory: Path, tries: int, patience: float) -> Outcome:
     """The outcome of one case; of a disturbed one, the least disturbed of several tries."""
     best: Outcome | None = None
     for number in range(1, tries + 1):
-        _wait_for_quiet()
+        _wait_for_quiet(patience)
         outcome = _once(case, directory, number)
         if best is None or outcome.others < best.others:
             best = outcome
@@ -93,6 +94,8 @@ def measured(case: Case, directory: Path, tries: int) -> Outcome:
 
 def _once(case: Case, directory: Path, number: int) -> Outcome:
     home = directory / "home"
+    if "memory_mb" in case.limits:
+        forget(directory)
     busy, own = _busy_s(), _children_s()
     started = time.monotonic()
     with around(case.limits, directory) as place:
@@ -105,7 +108,8 @@ def _once(case: Case, directory: Path, number: int) -> Outcome:
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
         )  # fmt: skip
     if done.returncode:
-        raise SystemExit(f"{case.program} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        said = done.stderr.strip().splitlines()
+        raise Impossible(f"the program ended with {done.returncode}: {said[-1] if said else ''}")
     wall = time.monotonic() - started
     others = (_busy_s() - busy - (_children_s() - own)) / wall / (os.cpu_count() or 1)
     return _outcome(case, _report(home), max(0.0, others), number)
@@ -154,8 +158,8 @@ def _children_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _wait_for_quiet() -> None:
-    deadline = time.monotonic() + PATIENCE_S
+def _wait_for_quiet(patience: float) -> None:
+    deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         busy = _busy_s()
         time.sleep(QUIET_S)

@@ -91,7 +91,7 @@ DEVELOPMENT = [
     *_cases(
         "waiting_memory", MEMORY,
         ("embeddings", {"memory_mb": 60}),
-        ("groups mb=60", {"memory_mb": 40, "swap_mb": 256}),
+        ("groups mb=80", {"memory_mb": 64, "swap_mb": 256}),
     ),
     *_cases("throttled", FAULT, ("card load=95 clock=900 reasons=0x40", {"card": 1})),
     *_cases(
@@ -172,8 +172,8 @@ HELD_OUT = [
         "waiting_memory", MEMORY,
         ("embeddings seed=4", {"memory_mb": 50}),
         ("embeddings seed=9", {"memory_mb": 80}),
-        ("groups mb=90 seed=3", {"memory_mb": 45, "swap_mb": 256}),
-        ("groups mb=50 seed=6", {"memory_mb": 30, "swap_mb": 256}),
+        ("groups mb=90 seed=3", {"memory_mb": 70, "swap_mb": 256}),
+        ("groups mb=60 seed=6", {"memory_mb": 50, "swap_mb": 256}),
     ),
     *_cases(
         "throttled", FAULT,

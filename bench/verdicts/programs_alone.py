@@ -195,15 +195,14 @@ def embeddings(words: Words) -> None:
 
 @program
 def groups(words: Words) -> None:
-    """Count words in a table held in memory: more of it is touched than may stay."""
+    """Sum up a table held in memory, part after part, as a join does."""
     some = dice(words)
     held = bytearray(int(words.get("mb", "60")) * MB)
     for start in range(0, len(held), 4096):
         held[start : start + 2048] = some.randbytes(2048)
-    pages = len(held) // 4096
-    for _ in until(words):
-        for _ in range(1000):
-            place = some.randrange(pages) * 4096
+    for part in until(words):
+        start = part * MB % len(held)
+        for place in range(start, start + MB, 4096):
             held[place] = (held[place] + zlib.crc32(held[place : place + 4096])) & 255
 
 

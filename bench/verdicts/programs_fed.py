@@ -90,7 +90,7 @@ def card(words: Words) -> None:
     some, block = dice(words), dice(words).randbytes(65_536)
     share = float(words.get("work", "0.2"))
     batches = _batches(words | {"load_ms": "0"}, 1)
-    for _ in until(words):
+    for step in until(words):
         _show(words, some)
         if float(words.get("read_kb", "0")):
             end = time.monotonic() + 0.2
@@ -98,6 +98,8 @@ def card(words: Words) -> None:
                 next(batches)
         _busy(0.1 * share, block)
         time.sleep(0.1 * (1 - share))
+        if step % 3 == 0:
+            print(f"Epoch {step // 3}/1000", flush=True)
     _show({"load": "0"}, some)
 
 

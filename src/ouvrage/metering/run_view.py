@@ -34,6 +34,7 @@ from ouvrage.model.runs import (
     RunSamples,
     RunSpans,
     RunStarted,
+    RunWaits,
     RunWindow,
 )
 
@@ -47,7 +48,8 @@ ENERGY_KINDS = tuple(
     kind.KIND for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
 )
 RUN_KINDS = (
-    *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
+    *(kind.KIND for kind in (RunStarted, RunWindow, RunWaits, RunMarks, RunSpans)),
+    *(kind.KIND for kind in (RunEnded, RunSamples)),
     *ENERGY_KINDS,
 )
 
@@ -74,6 +76,7 @@ class RunView:
     keys: Mapping[str, tuple[str, ...]]
     grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
+    waits: tuple[RunWaits, ...] = ()
     devices: tuple[RunDevice, ...] = ()
     gpu_windows: tuple[RunGpuWindow, ...] = ()
     meters: tuple[RunEnergyMeter, ...] = ()
@@ -204,6 +207,7 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
             if entry.fact.source == source and entry.fact.kind != RunElectricity.KIND
         ),
         unread=tuple(unread),
+        waits=tuple(value for value, _ in held[RunWaits.KIND]),
         devices=tuple(value for value, _ in held[RunDevice.KIND]),
         gpu_windows=tuple(value for value, _ in held[RunGpuWindow.KIND]),
         meters=tuple(value for value, _ in held[RunEnergyMeter.KIND]),
@@ -216,7 +220,7 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
 
 def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
     """Facts of each kind in the order of the run: by device where there are several, by index."""
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+    for kind in (RunWindow.KIND, RunWaits.KIND, RunMarks.KIND, RunSpans.KIND):
         held[kind].sort(key=lambda pair: pair[0].index)
     held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
     held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))
