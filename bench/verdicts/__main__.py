@@ -3,8 +3,8 @@
     python -m bench.verdicts [--set development|held-out] [--only TEXT] [--write]
 
 Needs root, since causes are injected by control groups, network namespaces and swap. Waits for a
-quiet machine before each run and measures how much of it others used meanwhile; a disturbed run is
-repeated twice and then marked. Exit code 1 where less than nine of ten are right.
+quiet machine before each run, takes precedence over other programs by its priority, and measures
+how much of the machine they used meanwhile; a disturbed run is repeated twice and then marked. Exit code 1 where less than nine of ten are right.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "verdicts.md"
 SETS = {"development": DEVELOPMENT, "held-out": HELD_OUT}
 SECONDS = 4.0
+CARD_SECONDS = 5.0
+"""The card is read by a process of its own, which takes a while to begin."""
+PRIORITY = -15
 TRIES = 3
 QUIET_S, PATIENCE_S = 0.4, 20.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,6 +51,7 @@ def main() -> int:
     if os.geteuid():
         print("left out: injecting causes needs root")
         return 0
+    os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
     cases = [case for case in SETS[options.name] if options.only in f"{case.program} {case.cause}"]
     with tempfile.TemporaryDirectory(dir="/var/tmp") as held:  # noqa: S108 -- a disk, not memory
         outcomes, impossible = run_all(cases, Path(held), options.tries, options.patience)
@@ -101,7 +105,7 @@ def _once(case: Case, directory: Path, number: int) -> Outcome:
     with around(case.limits, directory) as place:
         environment = _environment(home) | place.environment
         work = [sys.executable, "-m", "bench.verdicts.programs", *case.program.split()]
-        work += [f"seconds={SECONDS:g}", *place.words]
+        work += [f"seconds={CARD_SECONDS if 'card' in case.limits else SECONDS:g}", *place.words]
         meter = [sys.executable, "-m", "ouvrage", "run", "--quiet", "--", *work]
         done = subprocess.run(
             [*place.prefix, *meter], cwd=directory, env=environment, check=False,

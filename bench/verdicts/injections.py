@@ -140,6 +140,7 @@ def _settings(
     controller: str, limits: dict[str, float], directory: Path
 ) -> Iterator[tuple[str, str]]:
     if controller == "cpu":
+        yield ("cpu.weight", "10000") if modern() else ("cpu.shares", "262144")
         quota = round(limits["quota"] * 100_000)
         yield ("cpu.max", f"{quota} 100000") if modern() else ("cpu.cfs_quota_us", str(quota))
     elif controller == "cpuset":
