@@ -20,10 +20,10 @@ from pathlib import Path
 from bench.gpus import compiled
 from bench.verdicts.made import BLOB, MB
 
-NAME = "ouvrage-verdicts"
+NAME = f"ouvrage-verdicts-{os.getpid()}"
 ROOT = Path("/sys/fs/cgroup")
-HERE, THERE = "10.213.77.1", "10.213.77.2"
-LINK = "ovv0"
+HERE, THERE = (f"10.213.{os.getpid() % 250}.{end}" for end in (1, 2))
+LINK, INSIDE = f"ov{os.getpid()}a", f"ov{os.getpid()}b"
 CONTROLLERS = {
     "cpu": ("quota",),
     "cpuset": ("cores",),
@@ -209,17 +209,17 @@ def _network(limits: dict[str, float], directory: Path, place: Place) -> Iterato
     """A namespace behind a pair of interfaces, shaped on both ends where the case asks."""
     try:
         _called("ip", "netns", "add", NAME)
-        _called("ip", "link", "add", LINK, "type", "veth", "peer", "name", "ovv1", "netns", NAME)
+        _called("ip", "link", "add", LINK, "type", "veth", "peer", "name", INSIDE, "netns", NAME)
         _called("ip", "addr", "add", f"{HERE}/30", "dev", LINK)
         _called("ip", "link", "set", LINK, "up")
-        _called("ip", "-n", NAME, "addr", "add", f"{THERE}/30", "dev", "ovv1")
-        _called("ip", "-n", NAME, "link", "set", "ovv1", "up")
+        _called("ip", "-n", NAME, "addr", "add", f"{THERE}/30", "dev", INSIDE)
+        _called("ip", "-n", NAME, "link", "set", INSIDE, "up")
         _called("ip", "-n", NAME, "link", "set", "lo", "up")
         if "mbit_s" in limits:
             shape = ["root", "tbf", "rate", f"{limits['mbit_s']:g}mbit"]
             shape += ["burst", "32k", "latency", "200ms"]
             _called("tc", "qdisc", "add", "dev", LINK, *shape)
-            _called("tc", "-n", NAME, "qdisc", "add", "dev", "ovv1", *shape)
+            _called("tc", "-n", NAME, "qdisc", "add", "dev", INSIDE, *shape)
         serve = [sys.executable, "-m", "bench.verdicts.server", HERE, str(directory / BLOB)]
         serve.append(f"{limits.get('think_s', 0.3):g}")
         with _standing_by(serve, place) as server:

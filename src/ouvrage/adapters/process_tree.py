@@ -70,6 +70,7 @@ class Task:
         "cpu_us",
         "delay_us",
         "involuntary",
+        "running",
         "schedstat",
         "status_path",
         "voluntary",
@@ -79,7 +80,7 @@ class Task:
         self.schedstat = KeptFile(f"{directory}/schedstat", room, 128)
         self.status_path = f"{directory}/status"
         self.cpu_us = self.delay_us = self.voluntary = self.involuntary = 0
-        self.asleep = self.at_network = self.blocked = False
+        self.asleep = self.at_network = self.blocked = self.running = False
 
     def read_delay(self) -> bool:
         """Read the time on a core and waiting for one; False when the thread is gone."""
@@ -96,8 +97,8 @@ class Task:
         if data is None:
             return
         at = data.find(b"\nState:\t")
-        self.blocked = data[at + 8 : at + 9] == b"D"
-        self.asleep = data[at + 8 : at + 9] == b"S"
+        state = data[at + 8 : at + 9]
+        self.blocked, self.asleep, self.running = state == b"D", state == b"S", state == b"R"
         at = data.rfind(b"\nvoluntary_ctxt_switches:")
         if at >= 0:
             words = data[at:].split()
@@ -360,6 +361,7 @@ class ProcessTree:
         values["blocked"] = sum(
             p.blocked or any(task.blocked for task in p.tasks.values()) for p in members
         )
+        values["running"] = sum(task.running for task in tasks)
         if self._sockets.told:
             values["at_network"] = sum(task.at_network for task in tasks)
         return values

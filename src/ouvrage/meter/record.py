@@ -20,7 +20,7 @@ COUNTERS = (
     " disk_write_bytes net_rx_bytes net_tx_bytes delay_cpu_us quota_periods quota_stopped"
     " refaulted_bytes"
 )
-GAUGES = "rss_bytes processes threads blocked at_network memory_available_bytes cgroup_memory_bytes"
+GAUGES = "rss_bytes processes threads blocked running at_network memory_available_bytes cgroup_memory_bytes"
 COLUMNS = tuple(f"{COUNTERS} {GAUGES}".split())
 MOST_MARKS = 20_000
 

@@ -33,7 +33,7 @@ SAMPLE_RULE = (
     "which the quota ran out); of the rest, and of kernel time, waiting for memory by its pressure "
     "while pages were faulted in, and by the share of bytes read back after they had been thrown "
     "out; of the rest, for storage by block-I/O delay or uninterruptible sleep while bytes were "
-    "read or written, for the network while a thread slept at a connection to another machine and "
+    "read or written (of the samples in which nothing ran), for the network while a thread slept at a connection to another machine and "
     "16 kB a second or more flowed; unknown otherwise"
 )
 
@@ -108,7 +108,8 @@ def _stopped(window: RunWindow, waits: RunWaits | None, host: Host, cpu: int, de
 def _memory_and_storage(window: RunWindow, waits: RunWaits | None) -> tuple[int, int]:
     """Waiting for pages that were thrown out is for want of memory; other reads are the disk's."""
     moved = max(0, window.read_bytes or 0) + max(0, window.write_bytes or 0)
-    stuck = max(0, window.blkio_delay_us or 0, window.blocked_us or 0) if moved else 0
+    blocked = _of_sleep(window, waits, window.blocked_us)
+    stuck = max(0, window.blkio_delay_us or 0, blocked) if moved else 0
     back = min(max(0, (waits.refaulted_bytes or 0) if waits else 0), moved)
     again = stuck * back // moved if moved else 0
     pressed = max(0, window.psi_memory_us or 0)
@@ -116,8 +117,19 @@ def _memory_and_storage(window: RunWindow, waits: RunWaits | None) -> tuple[int,
     return max(again, pressed), stuck - again
 
 
+def _of_sleep(window: RunWindow, waits: RunWaits | None, seen: int | None) -> int:
+    """A sort of sleep that was seen, as a share of the samples that tell of sleep at all.
+
+    A program that a timer of the disk's or the network's wakes is often at work at the very tick
+    that wakes the meter, so that its sleep is seen too seldom.
+    """
+    seen, length = max(0, seen or 0), window.to_us - window.from_us
+    telling = length - max(0, (waits.running_us or 0) if waits else 0)
+    return seen * length // telling if 0 < seen <= telling else seen
+
+
 def _network(window: RunWindow, waits: RunWaits | None) -> int:
-    asleep = max(0, (waits.network_us or 0) if waits else 0)
+    asleep = _of_sleep(window, waits, waits.network_us if waits else None)
     flowed = max(0, window.net_rx_bytes or 0) + max(0, window.net_tx_bytes or 0)
     length = max(1, window.to_us - window.from_us)
     return asleep if flowed * 1_000_000 >= TRICKLE_BYTES_PER_S * length else 0

@@ -76,7 +76,7 @@ def waits_of(
 ) -> list[RunWaits]:
     """What speaks for the waits of each window; none of those of which nothing was told."""
     cut, edges = _cut(columns, wall_us, period_us, window_us)
-    if not {*WAIT_COUNTERS, "at_network"} & columns.values.keys():
+    if not {*WAIT_COUNTERS, "at_network", "running"} & columns.values.keys():
         return []
     return [cut.waits(run, index, *edge) for index, edge in enumerate(edges)]
 
@@ -139,6 +139,7 @@ class _Cut:
             from_us=start,
             to_us=end,
             network_us=self._seen("at_network", first, last),
+            running_us=self._seen("running", first, last, "blocked", "at_network"),
             **{name: self._delta(name, first, last) for name in WAIT_COUNTERS},
         )
 
@@ -195,14 +196,17 @@ class _Cut:
             was = (at, user + system)
         return active
 
-    def _seen(self, name: str, first: int, last: int) -> int | None:
-        """Time that ended in a sample with at least one of what a gauge counts, or None."""
+    def _seen(self, name: str, first: int, last: int, *absent: str) -> int | None:
+        """Time that ended in a sample with one of what a gauge counts, and none of some others."""
         column = self.columns.rows(name, first, last)
         if all(value is None for value in column):
             return None
-        steps = (b - a for a, b in pairwise(self.times[first : last + 1]))
-        told = zip(steps, column[1:], strict=True)
-        return sum(step for step, value in told if value and step <= self.longest_us)
+        others = [self.columns.rows(other, first, last) for other in absent]
+        total = 0
+        for row, (a, b) in enumerate(pairwise(self.times[first : last + 1]), 1):
+            if column[row] and b - a <= self.longest_us and not any(o[row] for o in others):
+                total += b - a
+        return total
 
     def _greatest(self, name: str, first: int, last: int) -> int | None:
         known = [v for v in self.columns.rows(name, first, last) if v is not None]

@@ -108,7 +108,8 @@ class RunWaits:
     that lived between two samples are in the one and not in the other. ``quota_stopped`` of
     ``quota_periods`` ended with the cgroup stopped by its quota. ``refaulted_bytes`` were read back
     after they had been thrown out of memory. ``network_us`` is the time that ended in a sample with
-    a thread asleep at a connection to another machine.
+    a thread asleep at a connection to another machine, ``running_us`` that which ended in one with a
+    thread at work, and none blocked or asleep there: it does not tell how the others slept.
     """
 
     KIND: ClassVar[str] = "run.waits"
@@ -123,6 +124,7 @@ class RunWaits:
     quota_stopped: int | None
     refaulted_bytes: int | None
     network_us: int | None
+    running_us: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
