@@ -69,10 +69,12 @@ def _scores(
 ) -> str:
     held = sum(outcome.mark == "right" for outcome in controls)
     lines = [f"- held-out set: **{words(score(scored))}**"]
-    if len(quiet) < len(scored):
+    disturbed = len(scored) - len(quiet)
+    if disturbed:
+        without = f"; without them: {words(score(quiet))}" if quiet else ""
         lines.append(
-            f"- without the {len(scored) - len(quiet)} runs during which other programs used more "
-            f"than {100 * CROWDED:.0f} % of the machine, tried three times: {words(score(quiet))}"
+            f"- {disturbed} of the runs were disturbed: other programs used more than "
+            f"{100 * CROWDED:.0f} % of the machine meanwhile{without}"
         )
     lines.append(f"- controls that were rightly left unnamed: {held} of {len(controls)}")
     lines.append(

@@ -11,11 +11,13 @@ import contextlib
 import hashlib
 import heapq
 import io
+import json
 import lzma
 import mmap
 import multiprocessing
 import os
 import random
+import re
 import sqlite3
 import subprocess
 import sys
@@ -218,6 +220,59 @@ def make(words: Words) -> None:
         running.append(subprocess.Popen([sys.executable, "-I", "-S", "-c", step]))
     for process in running:
         process.wait()
+
+
+@program
+def parse(words: Words) -> None:
+    """Read and write JSON, and count words with a regular expression."""
+    several(words, _parse)
+
+
+def _parse(words: Words, number: int) -> None:
+    some = random.Random(number)
+    rows = [{"name": some.randbytes(6).hex(), "size": some.random()} for _ in range(5000)]
+    for _ in until(words):
+        held = json.dumps(rows)
+        rows = json.loads(held)
+        len(re.findall(r"[a-f]+[0-9]+", held))
+
+
+@program
+def solve(words: Words) -> None:
+    """Solve systems of linear equations, an iteration a line."""
+    import numpy as np
+
+    some = np.random.default_rng(int(words.get("seed", "1")))
+    for number in until(words):
+        matrix = some.normal(size=(400, 400))
+        np.linalg.solve(matrix, matrix[0])
+        if number % 10 == 0:
+            print(f"Epoch {number // 10}/1000", flush=True)
+
+
+@program
+def archive(words: Words) -> None:
+    """Pack the files into a compressed archive on the disk, reading them from there."""
+    for _ in until(words):
+        for name in (BLOB, TABLE):
+            with Path(name).open("rb", buffering=0) as file, Path("packed").open("wb") as out:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                for _ in until(words):
+                    block = file.read(MB // 4)
+                    if not block:
+                        break
+                    out.write(zlib.compress(block, 1))
+                    _to_disk(out)
+
+
+@program
+def sheets(words: Words) -> None:
+    """Walk a large mapped array column by column, as a careless program does."""
+    import numpy as np
+
+    table = np.memmap(TABLE, dtype=np.float32, mode="r").reshape(-1, 1024)
+    for column in until(words):
+        table[:, column * 16 % 1024].sum()
 
 
 @program

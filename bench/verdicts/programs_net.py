@@ -55,6 +55,18 @@ def _download(words: Words) -> None:
 
 
 @program
+def fetch(words: Words) -> None:
+    """Fetch a file again and again with the requests library, and hash it."""
+    import requests
+
+    for _ in until(words):
+        with requests.get(f"http://{words['at']}/blob", stream=True, timeout=30) as answer:
+            blocks = answer.iter_content(65_536)
+            for _ in until(words):
+                _digest(words, next(blocks, b""))
+
+
+@program
 def upload(words: Words) -> None:
     """Hash blocks and send them away."""
     block = dice(words).randbytes(MB // 4)

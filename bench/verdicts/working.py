@@ -21,16 +21,21 @@ def program(work: Program) -> Program:
     return work
 
 
+_ends: list[float] = []
+
+
 def until(words: Words) -> Iterator[int]:
-    """Count rounds until the seconds are over."""
-    end = time.monotonic() + float(words.get("seconds", "4.5"))
+    """Count rounds until the program's seconds are over, the same moment for all who ask."""
+    if not _ends:
+        _ends.append(time.monotonic() + float(words.get("seconds", "4.5")))
     number = 0
-    while time.monotonic() < end:
+    while time.monotonic() < _ends[0]:
         number += 1
         yield number
 
 
 def dice(words: Words) -> random.Random:
+    """A generator that draws the same each time, by the seed."""
     return random.Random(int(words.get("seed", "1")))  # noqa: S311 -- repeatable, not secret
 
 

@@ -29,7 +29,7 @@ held up by the network: the other end has nothing to say, for reasons that are n
 SAMPLE_RULE = (
     "samples of the process tree: time in which a thread wanted a core is divided as the threads' "
     "own time was, into computing, waiting for a core (run delay, scaled up to processes too "
-    "short-lived to be read) and throttled (the cgroup's counter, or the share of its periods in "
+    "short-lived to be read, while no core that the run may use was idle) and throttled (the cgroup's counter, or the share of its periods in "
     "which the quota ran out); of the rest, and of kernel time, waiting for memory by its pressure "
     "while pages were faulted in, and by the share of bytes read back after they had been thrown "
     "out; of the rest, for storage by block-I/O delay or uninterruptible sleep while bytes were "
@@ -71,7 +71,7 @@ def signs_of(window: RunWindow, waits: RunWaits | None, host: Host) -> Signs | N
         active=active,
         cpu=cpu,
         kernel=min(kernel, cpu),
-        delayed=max(0, delay - stopped),
+        delayed=_short_of_cores(window, host, active, max(0, delay - stopped)),
         stopped=stopped,
         memory=memory,
         storage=storage,
@@ -103,6 +103,20 @@ def _stopped(window: RunWindow, waits: RunWaits | None, host: Host, cpu: int, de
         return counted
     lost = threads * ended // periods * (cores_ppm - quota) // cores_ppm
     return max(counted, min(delay, lost))
+
+
+def _short_of_cores(window: RunWindow, host: Host, active: int, delayed: int) -> int:
+    """Run delay that more cores would have saved.
+
+    Where the run may use every core and one of them was idle, a thread that waits beside one that
+    works is being handed a lock or moved to that core, not short of one.
+    """
+    alone = min(delayed, max(0, window.covered_us - active))
+    length = window.to_us - window.from_us
+    if window.host_idle_us is None or host.cpus_allowed != host.cpus_online or length <= 0:
+        return delayed
+    idle = max(0, window.host_idle_us) + max(0, window.host_iowait_us or 0)
+    return alone + (delayed - alone) * max(0, length - idle) // length
 
 
 def _memory_and_storage(window: RunWindow, waits: RunWaits | None) -> tuple[int, int]:
