@@ -53,7 +53,7 @@ def main() -> int:
         print("left out: injecting causes needs root")
         return 0
     cases = [case for case in SETS[options.name] if options.only in f"{case.program} {case.cause}"]
-    with _precedence(), tempfile.TemporaryDirectory(dir="/var/tmp") as held:  # noqa: S108 -- a disk
+    with _precedence(), tempfile.TemporaryDirectory(dir="/var/tmp") as held:
         outcomes, impossible = run_all(cases, Path(held), options.tries, options.patience)
     held_score = score(outcome for outcome in outcomes if not outcome.case.control)
     print(words(held_score))

@@ -61,7 +61,7 @@ DEVELOPMENT = [
         ("perceptron steps=40", {}),
         ("database synchronous=off", {}),
         ("scan rounds=1", {}),
-        ("make jobs=2", {}),
+        ("build jobs=2", {}),
         ("download rounds=4", {"network": 1}),
         ("loop load_ms=5 step_ms=20", {}),
         ("compress codec=bz2 processes=2", {}),
@@ -73,7 +73,7 @@ DEVELOPMENT = [
     *_cases(
         "waiting_cpu", ONE_CORE,
         ("compress codec=zlib processes=2", {"cores": 1}),
-        ("make jobs=2", {"cores": 1}),
+        ("build jobs=2", {"cores": 1}),
     ),
     *_cases("waiting_cpu", NEIGHBOUR, ("compress codec=zlib seed=2", {"cores": 1, "neighbours": 1})),
     *_cases(
@@ -136,7 +136,7 @@ HELD_OUT = [
         ("parse processes=3", {"cores": 1}),
         ("compress codec=lzma processes=2", {"cores": 1}),
         ("images processes=4", {"cores": 1}),
-        ("make jobs=4 seed=2", {"cores": 1}),
+        ("build jobs=4 seed=2", {"cores": 1}),
         ("scan rounds=3 processes=3", {"cores": 1}),
     ),
     *_cases(
@@ -151,7 +151,7 @@ HELD_OUT = [
         ("solve", {"quota": 0.3}),
         ("images processes=2", {"quota": 0.8}),
         ("frames level=9", {"quota": 0.5}),
-        ("make jobs=2 seed=3", {"quota": 0.5}),
+        ("build jobs=2 seed=3", {"quota": 0.5}),
     ),
     *_cases(
         "waiting_storage", DISK,

@@ -1,4 +1,7 @@
-"""The files that the programs work on, made once, of seeded noise that nothing can squeeze."""
+"""The files that the programs work on, made once, of seeded noise that nothing can squeeze.
+
+Decides their names and sizes and brings them to the disk; who reads them how is the programs' matter.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def prepare(directory: Path) -> None:
         path = directory / name
         if path.is_file() and path.stat().st_size == size:
             continue
-        some = random.Random(name)  # noqa: S311 -- repeatable, not secret
+        some = random.Random(name)
         with path.open("wb") as out:
             for _ in range(size // MB):
                 out.write(some.randbytes(MB))

@@ -26,6 +26,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bench.verdicts.made import BLOB, MB, TABLE
@@ -40,7 +41,7 @@ def compress(words: Words) -> None:
 
 def _compress(words: Words, number: int) -> None:
     pack = {"zlib": zlib.compress, "bz2": bz2.compress, "lzma": lzma.compress}[words["codec"]]
-    block = text(random.Random(number), MB // 4)  # noqa: S311
+    block = text(random.Random(number), MB // 4)
     for _ in until(words):
         pack(block)
 
@@ -54,6 +55,7 @@ def perceptron(words: Words) -> None:
     x, y = some.normal(size=(512, 128)), some.integers(0, 2, 512)
     first, second = some.normal(size=(128, 256)) * 0.1, some.normal(size=256) * 0.1
     for epoch in until(words):
+        error = y
         for _ in range(int(words.get("steps", "40"))):
             hidden = np.tanh(x @ first)
             error = 1 / (1 + np.exp(-hidden @ second)) - y
@@ -209,7 +211,7 @@ def groups(words: Words) -> None:
 
 
 @program
-def make(words: Words) -> None:
+def build(words: Words) -> None:
     """Many small processes, ``jobs`` at a time, as a build has."""
     step = "import hashlib\nfor n in range(60000): hashlib.sha256(b'%d' % n)"
     running: list[subprocess.Popen[bytes]] = []
@@ -323,10 +325,10 @@ def frames(words: Words) -> None:
     source.join()
 
 
-def _unpack(words: Words, writing: object, size: int) -> None:
+def _unpack(words: Words, writing: Connection, size: int) -> None:
     packed = zlib.compress(text(dice(words), size * 2)[:size])
     for _ in until(words):
-        writing.send_bytes(zlib.decompress(packed))  # type: ignore[attr-defined]
+        writing.send_bytes(zlib.decompress(packed))
         time.sleep(float(words.get("pause", "0")))
 
 
@@ -339,7 +341,7 @@ def images(words: Words) -> None:
 def _images(words: Words, number: int) -> None:
     from PIL import Image
 
-    some = random.Random(number)  # noqa: S311
+    some = random.Random(number)
     kept = io.BytesIO()
     Image.frombytes("RGB", (640, 480), some.randbytes(640 * 480 * 3)).save(kept, "JPEG")
     for _ in until(words):

@@ -30,7 +30,7 @@ def _busy(seconds: float, block: bytes) -> None:
 
 def _batches(words: Words, number: int) -> Iterator[bytes]:
     """Batches that cost what the words say: work, reads from the disk, or a pause at a source."""
-    some = random.Random(number)  # noqa: S311 -- repeatable, not secret
+    some = random.Random(number)
     packed = zlib.compress(text(some, 65_536))
     size = os.path.getsize(BLOB)
     with Path(BLOB).open("rb", buffering=0) as file:

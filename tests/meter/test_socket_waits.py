@@ -31,7 +31,9 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for descriptor, inode in ((3, 70), (4, 71), (5, 72), (6, 73)):
         (tmp_path / "7/fd" / str(descriptor)).symlink_to(f"socket:[{inode}]")
     (tmp_path / "7/fd/0").symlink_to("/dev/null")
-    (tmp_path / "7/fdinfo/9").write_text("pos:\t0\ntfd:        4 events: 1\ntfd:        3 events: 1\n")
+    (tmp_path / "7/fdinfo/9").write_text(
+        "pos:\t0\ntfd:        4 events: 1\ntfd:        3 events: 1\n"
+    )
     (tmp_path / "7/fdinfo/8").write_text("pos:\t0\ntfd:        4 events: 1\n")
     return tmp_path
 

@@ -155,7 +155,7 @@ def split(window: RunWindow, signs: Signs) -> dict[str, int]:
     wanted = min(max(0, window.covered_us), signs.active + signs.delayed + signs.stopped)
     rest = max(0, window.covered_us) - wanted
     shares = split_whole(wanted, threads) if any(threads) else threads
-    by = dict(zip(("computing", "throttled", "waiting_cpu"), shares, strict=True))
+    by: dict[str, int] = dict(zip(("computing", "throttled", "waiting_cpu"), shares, strict=True))
     idle = min(signs.memory, rest)
     reclaim = by["computing"] * signs.kernel // signs.cpu if signs.cpu else 0
     reclaim = min(signs.memory - idle, reclaim)
