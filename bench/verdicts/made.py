@@ -11,12 +11,12 @@ from pathlib import Path
 
 MB = 1 << 20
 BLOB, TABLE = "blob.bin", "table.bin"
-SIZES = {BLOB: 96 * MB, TABLE: 96 * MB}
+NAMES = (BLOB, TABLE)
 
 
-def prepare(directory: Path) -> None:
-    """Make what is missing and bring it to the disk."""
-    for name, size in SIZES.items():
+def prepare(directory: Path, size: int = 96 * MB) -> None:
+    """Make what is missing, each file of so many bytes, and bring it to the disk."""
+    for name in NAMES:
         path = directory / name
         if path.is_file() and path.stat().st_size == size:
             continue
@@ -30,6 +30,6 @@ def prepare(directory: Path) -> None:
 
 def forget(directory: Path) -> None:
     """Drop the files' pages from memory: pages held by others count against nobody's limit."""
-    for name in SIZES:
+    for name in NAMES:
         with (directory / name).open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

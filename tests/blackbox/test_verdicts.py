@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bench.verdicts.injections import Impossible, Place, around
-from bench.verdicts.made import prepare
+from bench.verdicts.made import MB, prepare
 from tests.support.meter import PATIENCE_S, Meter
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to hold a pro
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("work")
-    prepare(directory)
+    prepare(directory, 12 * MB)
     return directory
 
 
@@ -55,13 +55,13 @@ def test_a_loop_that_is_not_fed(files: Path) -> None:
 
 
 def test_clocks_that_a_fault_holds(files: Path) -> None:
-    found = why(files, "card load=95 clock=500 reasons=0x40 seconds=4", {"card": 1})
+    found = why(files, "card load=95 clock=500 reasons=0x40 seconds=3", {"card": 1})
     assert found["verdict"] == "throttled"
     assert "hardware thermal" in found["evidence"]
 
 
 def test_a_power_cap_is_no_fault(files: Path) -> None:
-    found = why(files, "card load=98 work=0.1 clock=1000 reasons=0x4 seconds=4", {"card": 1})
+    found = why(files, "card load=98 work=0.1 clock=1000 reasons=0x4 seconds=2.2", {"card": 1})
     assert found["verdict"] != "throttled"
 
 
