@@ -60,11 +60,6 @@ def test_clocks_that_a_fault_holds(files: Path) -> None:
     assert "hardware thermal" in found["evidence"]
 
 
-def test_a_power_cap_is_no_fault(files: Path) -> None:
-    found = why(files, "card load=98 work=0.1 clock=1000 reasons=0x4 seconds=2.2", {"card": 1})
-    assert found["verdict"] != "throttled"
-
-
 def test_two_processes_on_one_core(files: Path) -> None:
     core = str(min(os.sched_getaffinity(0)))
     work = "compress codec=zlib processes=3 seconds=2.2"
@@ -89,10 +84,3 @@ def test_a_slow_network(files: Path) -> None:
     found = why(files, "download seconds=2.2", {"mbit_s": 4})
     assert found["verdict"] == "waiting_network"
     assert "slept at connections to other machines" in found["evidence"]
-
-
-@AS_ROOT
-def test_a_quota(files: Path) -> None:
-    found = why(files, "compress codec=zlib seconds=2.2", {"quota": 0.2})
-    assert found["verdict"] == "throttled"
-    assert "quota ran out in" in found["evidence"]
