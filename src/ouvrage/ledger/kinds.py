@@ -45,6 +45,7 @@ KINDS: dict[tuple[str, int], type] = {
     for kind in (
         runs.RunStarted,
         runs.RunWindow,
+        runs.RunWaits,
         runs.RunMarks,
         runs.RunSpans,
         runs.RunEnded,

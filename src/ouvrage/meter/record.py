@@ -17,9 +17,10 @@ COUNTERS = (
     "cpu_user_us cpu_system_us run_delay_us emitter_cpu_us emitter_run_delay_us blkio_delay_us"
     " throttled_us read_bytes write_bytes ctx_voluntary ctx_involuntary major_faults host_busy_us"
     " host_idle_us host_iowait_us host_steal_us psi_cpu_us psi_io_us psi_memory_us disk_read_bytes"
-    " disk_write_bytes net_rx_bytes net_tx_bytes"
+    " disk_write_bytes net_rx_bytes net_tx_bytes delay_cpu_us quota_periods quota_stopped"
+    " refaulted_bytes"
 )
-GAUGES = "rss_bytes processes threads blocked memory_available_bytes cgroup_memory_bytes"
+GAUGES = "rss_bytes processes threads blocked running at_network memory_available_bytes cgroup_memory_bytes"
 COLUMNS = tuple(f"{COUNTERS} {GAUGES}".split())
 MOST_MARKS = 20_000
 

@@ -46,7 +46,8 @@ class Instruments:
         values = self.tree.read()
         values.update(self.host.read())
         values.update(self.emitter.read())
-        values["throttled_us"] = self.cgroup.throttled_us()
+        values.update(self.cgroup.throttling())
+        values["refaulted_bytes"] = self.cgroup.refaulted_bytes()
         values["cgroup_memory_bytes"] = self.cgroup.memory_bytes()
         return values
 

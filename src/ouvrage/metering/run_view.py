@@ -35,6 +35,7 @@ from ouvrage.model.runs import (
     RunSamples,
     RunSpans,
     RunStarted,
+    RunWaits,
     RunWindow,
 )
 from ouvrage.model.serving import RunLoad, RunRequests, RunServer, RunServerWindow
@@ -49,7 +50,8 @@ ENERGY_KINDS = tuple(
     kind.KIND for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
 )
 RUN_KINDS = (
-    *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
+    *(kind.KIND for kind in (RunStarted, RunWindow, RunWaits, RunMarks, RunSpans)),
+    *(kind.KIND for kind in (RunEnded, RunSamples)),
     *ENERGY_KINDS,
     *SERVING_KINDS,
 )
@@ -77,6 +79,7 @@ class RunView:
     keys: Mapping[str, tuple[str, ...]]
     grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
+    waits: tuple[RunWaits, ...] = ()
     devices: tuple[RunDevice, ...] = ()
     gpu_windows: tuple[RunGpuWindow, ...] = ()
     meters: tuple[RunEnergyMeter, ...] = ()
@@ -211,6 +214,7 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
             if entry.fact.source == source and entry.fact.kind != RunElectricity.KIND
         ),
         unread=tuple(unread),
+        waits=tuple(value for value, _ in held[RunWaits.KIND]),
         devices=tuple(value for value, _ in held[RunDevice.KIND]),
         gpu_windows=tuple(value for value, _ in held[RunGpuWindow.KIND]),
         meters=tuple(value for value, _ in held[RunEnergyMeter.KIND]),
@@ -227,7 +231,8 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
 
 def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
     """Facts of each kind in the order of the run: by device where there are several, by index."""
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND, RunRequests.KIND):
+    ordered = (RunWindow.KIND, RunWaits.KIND, RunMarks.KIND, RunSpans.KIND, RunRequests.KIND)
+    for kind in ordered:
         held[kind].sort(key=lambda pair: pair[0].index)
     held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
     held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))

@@ -24,7 +24,7 @@ from ouvrage.metering.gpus import GpuTrack, MeterTrack, gpu_windows, meter_windo
 from ouvrage.metering.run_view import fault_of, price_fault
 from ouvrage.metering.serving import ServerTrack, server_windows
 from ouvrage.metering.span_reports import merged_spans
-from ouvrage.metering.windows import Columns, windows_of
+from ouvrage.metering.windows import Columns, waits_of, windows_of
 from ouvrage.model.accepted import RunCampaign
 from ouvrage.model.gpus import METER_KINDS, RunDevice, RunElectricity, RunEnergyMeter
 from ouvrage.model.runs import (
@@ -501,16 +501,16 @@ def _clean(value: Any) -> Any:
 def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     """The facts of a run: start, campaigns, windows, marks, spans, sealed samples, end, in order."""
     make = _Maker(spool)
-    windows = windows_of(
-        spool.run, spool.columns, wall_us=spool.wall_us, period_us=spool.started.period_us,
-        window_us=WINDOW_US,
-    )  # fmt: skip
     wall = spool.wall_us
+    cut = {"wall_us": wall, "period_us": spool.started.period_us, "window_us": WINDOW_US}
+    windows = windows_of(spool.run, spool.columns, **cut)
+    waits = waits_of(spool.run, spool.columns, **cut)
     facts = [make.fact(spool.started, "start", 0, 0)]
     for campaign in spool.campaigns:
         joined = RunCampaign(run=spool.run, campaign=campaign)
         facts.append(make.fact(joined, f"campaign/{campaign}", 0, wall))
     facts += [make.fact(w, f"window/{w.index}", w.from_us, w.to_us) for w in windows]
+    facts += [make.fact(w, f"waits/{w.index}", w.from_us, w.to_us) for w in waits]
     for marks in spool.marks:
         known = [t for t in marks.at_us if t is not None] or [0, wall]
         facts.append(make.fact(marks, f"marks/{marks.index}", min(known), max(known)))

@@ -202,6 +202,7 @@ def _host(view: RunView) -> dict[str, Any]:
 def _why(cause: Cause) -> dict[str, Any]:
     return {
         "bottleneck": cause.key,
+        "verdict": cause.verdict,
         "words": NAMES[cause.key] if cause.key else None,
         "share": float(fixed(cause.share, 6)),
         "grade": _word(cause.grade),
