@@ -18,7 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import accepted, gpus, rentals, runs
+from ouvrage.model import accepted, around, gpus, rentals, runs
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
 from ouvrage.model.observations import Observation, Question, Search
@@ -39,6 +39,7 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        *around.AROUND,
         accepted.RunAccepted,
         accepted.RunCampaign,
         rentals.RentalStarted,
@@ -118,9 +119,14 @@ def read_value(fact: Fact, value: Any) -> Any:
             fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here"
         )
     try:
-        return _reader(kind)(value)
+        return value_of(kind, value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
+
+
+def value_of(kind: type, value: Any) -> Any:
+    """An instance of a kind from plain JSON. Raises ``ValueError``, ``TypeError`` or ``KeyError``."""
+    return _reader(kind)(value)
 
 
 def _text(value: Any) -> str:

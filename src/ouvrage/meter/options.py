@@ -66,6 +66,30 @@ def parser() -> argparse.ArgumentParser:
         "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
     )
     made.add_argument(
+        "--job",
+        metavar="ID",
+        help="the job that this run is a part of, on this host or several (else the launcher's)",
+    )
+    made.add_argument(
+        "--nccl-log",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="NCCL's own INFO log (NCCL_DEBUG_FILE), read when the command has ended",
+    )
+    made.add_argument(
+        "--nccl-tests",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="what nccl-tests measured between these GPUs",
+    )
+    made.add_argument(
+        "--topology",
+        metavar="FILE",
+        help="what joins the GPUs: output of nvidia-smi topo -m (which is asked where it is here)",
+    )
+    made.add_argument(
         "--unit", metavar="NAME", help="which unit to count, where a command shows several"
     )
     made.add_argument(
@@ -102,6 +126,10 @@ class Options:
         self.wall_meter: str | None = given.wall_meter
         self.label: str | None = given.label
         self.campaign: str | None = given.campaign
+        self.job: str | None = given.job
+        self.nccl_log: list[str] = given.nccl_log
+        self.nccl_tests: list[str] = given.nccl_tests
+        self.topology = None if given.topology is None else _topology(given.topology)
         self.unit: str | None = given.unit
         self.unit_regex: str | None = given.unit_regex
         self.report: str | None = given.report
@@ -152,6 +180,12 @@ def _joined(arguments: list[str]) -> list[str]:
     return joined
 
 
+def _topology(path: str) -> object:
+    from ouvrage.meter.surroundings import topology_file
+
+    return topology_file(path)
+
+
 def _price(given: argparse.Namespace) -> Price | None:
     if given.price is None:
         if given.currency is not None and given.electricity is None:
@@ -195,6 +229,10 @@ def _check_texts(given: argparse.Namespace) -> None:
         from ouvrage.base.names import check_campaign
 
         check_campaign(given.campaign)
+    if given.job is not None:
+        from ouvrage.base.names import check_job
+
+        check_job(given.job)
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
     if given.report is not None and os.path.isdir(given.report):

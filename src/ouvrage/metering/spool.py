@@ -8,6 +8,7 @@ same spool gives the same facts however often it is asked, so bringing it in twi
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -20,6 +21,7 @@ from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
+from ouvrage.metering.around import around_in, grade_of_around
 from ouvrage.metering.gpus import GpuTrack, MeterTrack, gpu_windows, meter_windows
 from ouvrage.metering.run_view import fault_of, price_fault
 from ouvrage.metering.windows import Columns, windows_of
@@ -74,6 +76,7 @@ class Spool:
     meters: tuple[MeterTrack, ...] = ()
     electricity: RunElectricity | None = None
     campaigns: tuple[str, ...] = ()
+    around: tuple[tuple[int, Any], ...] = ()
 
     @property
     def run(self) -> str:
@@ -188,6 +191,7 @@ class _Reader:
         self.spans: list[RunSpans] = []
         self.notes: list[str] = []
         self.campaigns: list[str] = []
+        self.around: list[tuple[int, Any]] = []
         self.end: SpoolEnd | None = None
         self.last_us = 0
         self.foreign = 0
@@ -208,6 +212,7 @@ class _Reader:
             "meters": lambda line: self._of(self.meters, line["meter"]).take(line),
             "electricity": self._electricity,
             "campaign": self._campaign,
+            "around": self._around,
             "end": self._end,
         }
         if kind in takers:
@@ -246,6 +251,7 @@ class _Reader:
             ),
             electricity=self.electricity,
             campaigns=tuple(dict.fromkeys(self.campaigns)),
+            around=tuple(self.around),
         )
 
     @property
@@ -345,6 +351,14 @@ class _Reader:
             self.campaigns.append(name)
         else:
             self.foreign += 1
+
+    def _around(self, line: Json) -> None:
+        t, value = _whole(line["t"]), around_in({**line, "value": _mapping(line["value"])}, self._run)
+        if value is None:
+            self.foreign += 1
+        else:
+            self.around.append((t, value))
+            self._see([t])
 
     def _end(self, line: Json) -> None:
         if self.end is not None:
@@ -466,6 +480,7 @@ def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     for spans in merged_spans(spool.spans):
         facts.append(make.fact(spans, f"spans/{spans.index}", spans.from_us, spans.to_us))
     facts += _energy_facts(spool, make)
+    facts += _around_facts(spool, make)
     facts.append(make.fact(sealed, "samples", 0, wall))
     facts.append(make.fact(_ended(spool), "end", wall, wall))
     return facts
@@ -487,6 +502,18 @@ def _energy_facts(spool: Spool, make: _Maker) -> list[Fact]:
         facts += [make.fact(w, f"{name}/{w.index}", w.from_us, w.to_us) for w in parts]
     if spool.electricity:
         facts.append(make.fact(spool.electricity, "electricity", 0, wall, Grade.ASSUMED))
+    return facts
+
+
+def _around_facts(spool: Spool, make: _Maker) -> list[Fact]:
+    """What was recorded around the command: one fact each, numbered within its kind."""
+    counts: Counter[str] = Counter()
+    facts: list[Fact] = []
+    for t, value in spool.around:
+        name = f"{value.KIND.partition('.')[2]}/{counts[value.KIND]}"
+        counts[value.KIND] += 1
+        at = min(t, spool.wall_us)
+        facts.append(make.fact(value, name, at, spool.wall_us, grade_of_around(value)))
     return facts
 
 

@@ -17,6 +17,7 @@ from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
 from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.around_text import around_rows
 from ouvrage.pricing.energy_text import energy_rows
 from ouvrage.pricing.words import (
     bar,
@@ -50,6 +51,7 @@ def summary_lines(
     lines += _figures(view, sheet, reckoning, plain)
     lines += _time(reckoning, cause, sheet, plain)
     lines += [row(name, text) for name, text in energy_rows(view, sheet, reckoning, plain)]
+    lines += [row(name, text) for name, text in around_rows(view, plain)]
     notes = view.ended.notes if view.ended else ()
     lines += [f"  note: {safe(note)}" for note in notes]
     lines += [f"  hint: {safe(hint)}" for hint in hints]
