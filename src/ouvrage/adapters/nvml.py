@@ -86,7 +86,6 @@ class Nvml:
             self._listen(handle)
         return self._gpus[index]
 
-
     def _listen(self, handle: Any) -> None:
         """Ask for the errors of a card; one that keeps them to itself is read all the same."""
         nvml = self._nvml

@@ -29,7 +29,9 @@ def check_campaign(name: str) -> None:
 
 def named(text: str) -> str | None:
     """A launcher's id of a job as a name: what cannot stand in one becomes ``-``; None if nothing is left."""
-    clean = "".join(c if c.isalnum() or c in "-_." else "-" for c in text.strip())[:LONGEST].strip("-.")
+    clean = "".join(c if c.isalnum() or c in "-_." else "-" for c in text.strip())[:LONGEST].strip(
+        "-."
+    )
     return clean if is_campaign(clean) else None
 
 

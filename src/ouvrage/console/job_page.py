@@ -33,7 +33,9 @@ def job_page(report: JobReport) -> Page:
     return Page(
         title=f"{job.job} · Ouvrage",
         headline=answer(report, plain=False),
-        lead=(f"The job {job.job}: {counted(len(job.runs), 'run')} on {counted(len(job.hosts), 'host')}.",),
+        lead=(
+            f"The job {job.job}: {counted(len(job.runs), 'run')} on {counted(len(job.hosts), 'host')}.",
+        ),
         tiles=tiles,
         columns=COLUMNS,
         rows=tuple(_row(report, index) for index in range(len(job.hosts))),

@@ -82,7 +82,9 @@ class Cards:
     def _error(self, said: dict[str, Any], now: int) -> None:
         """The driver reported an error; of a card that is not known, without its number."""
         t, index = max(0, min(int(said["t"]), now) - self._origin), said["gpu"]
-        self._record.xid(None if index is None else self._cards.get(int(index)), t, int(said["xid"]))
+        self._record.xid(
+            None if index is None else self._cards.get(int(index)), t, int(said["xid"])
+        )
 
     def _readings(self, said: dict[str, Any], now: int) -> None:
         t = min(int(said["t"]), now) - self._origin

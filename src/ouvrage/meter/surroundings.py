@@ -132,7 +132,9 @@ class Surroundings:
                 self._record.note(t, "nccl/no-file", f"{path}: {error.strerror}")
             log.finish()
         if left <= 0:
-            self._record.note(t, "nccl/cut", f"only the first {MOST_BYTES >> 20} MiB of {pattern} were read")
+            self._record.note(
+                t, "nccl/cut", f"only the first {MOST_BYTES >> 20} MiB of {pattern} were read"
+            )
         said = log.said("", os.path.basename(pattern))
         if said is None:
             self._record.note(t, "nccl/no-log", f"{pattern}: no line of NCCL's INFO log")

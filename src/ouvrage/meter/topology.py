@@ -55,9 +55,7 @@ class TopologyAsk:
         choices: dict[str, Any] = {"file_actions": actions, "setsid": True, "setsigmask": ()}
         words = [path, *WORDS]
         try:
-            self._pid = self._tree.apart(
-                lambda: os.posix_spawn(path, words, os.environ, **choices)
-            )
+            self._pid = self._tree.apart(lambda: os.posix_spawn(path, words, os.environ, **choices))
         except OSError as error:
             self._note(now, f"{TOOL} cannot be asked: {error.strerror}")
             self._close()
@@ -102,7 +100,9 @@ class TopologyAsk:
             found = topology_in(text, run="", source=TOOL)
         except OuvrageError:
             if text.strip():
-                self._note(now, f"{TOOL} told no table of what joins the GPUs: {text.strip()[:80]!r}")
+                self._note(
+                    now, f"{TOOL} told no table of what joins the GPUs: {text.strip()[:80]!r}"
+                )
             return
         self._record.around(max(0, now - self._origin), found)
 

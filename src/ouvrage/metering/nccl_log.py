@@ -128,7 +128,9 @@ class NcclLog:
         """What the log says; None where not one line of it was NCCL's."""
         if not self._lines:
             return None
-        most = max(self._calls.values(), key=lambda counts: (counts.total(), sorted(counts)), default=None)
+        most = max(
+            self._calls.values(), key=lambda counts: (counts.total(), sorted(counts)), default=None
+        )
         return RunCommunication(
             run=run,
             source=source,
@@ -191,7 +193,9 @@ _NAMES = {
 _DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
-def link_test_in(text: str, *, run: str, source: str, operation: str = "AllReduce") -> RunLinkTest | None:
+def link_test_in(
+    text: str, *, run: str, source: str, operation: str = "AllReduce"
+) -> RunLinkTest | None:
     """What nccl-tests measured out of place, by size; None where the text holds no such table.
 
     Its output does not name the operation before version 2.17: ``operation`` is taken then.
@@ -203,12 +207,11 @@ def link_test_in(text: str, *, run: str, source: str, operation: str = "AllReduc
             ranks[int(match[1])] = match[2].strip()[:80]
         elif match := _OPERATION.search(line):
             operation = _NAMES.get(match[1], operation)
-        elif match := _ROW.match(line):
-            if len(rows) < MOST_KEPT and all(_DECIMAL.fullmatch(match[i]) for i in (2, 3)):
-                row = LinkRow(
-                    name=operation, size_bytes=int(match[1]), time_us=match[2], bus_gb_s=match[3]
-                )
-                rows[row.name, row.size_bytes] = row
+        elif (match := _ROW.match(line)) and len(rows) < MOST_KEPT and _plain(match[2], match[3]):
+            key = (operation, int(match[1]))
+            rows[key] = LinkRow(
+                name=operation, size_bytes=key[1], time_us=match[2], bus_gb_s=match[3]
+            )
     if len(ranks) < 2 or not rows:
         return None
     models = sorted(set(ranks.values()))
@@ -221,13 +224,19 @@ def link_test_in(text: str, *, run: str, source: str, operation: str = "AllReduc
     )
 
 
+def _plain(*texts: str) -> bool:
+    return all(map(_DECIMAL.fullmatch, texts))
+
+
 def time_of(test: RunLinkTest, name: str, size: int) -> tuple[Fraction, bool] | None:
     """Seconds of one call of a size by a test, and whether a measured size stood on both sides.
 
     Between two measured sizes by a straight line; beyond the largest in proportion; below the smallest
     the smallest's time, since latency does not shrink. None where the test did not do that operation.
     """
-    known = [(row.size_bytes, Fraction(row.time_us) / 1_000_000) for row in test.rows if row.name == name]
+    known = [
+        (row.size_bytes, Fraction(row.time_us) / 1_000_000) for row in test.rows if row.name == name
+    ]
     if not known:
         return None
     (least, first), (most, last) = known[0], known[-1]

@@ -353,7 +353,10 @@ class _Reader:
             self.foreign += 1
 
     def _around(self, line: Json) -> None:
-        t, value = _whole(line["t"]), around_in({**line, "value": _mapping(line["value"])}, self._run)
+        t, value = (
+            _whole(line["t"]),
+            around_in({**line, "value": _mapping(line["value"])}, self._run),
+        )
         if value is None:
             self.foreign += 1
         else:

@@ -65,19 +65,24 @@ def straggling(job: Job) -> Straggling:
     leads = leads_of(job)
     differences = _differences(job)
     if len(job.hosts) < 2:
-        return _none("the job is on one machine", 0, (), differences)
+        return _none("none: the job is on one machine", 0, (), differences)
     if len(leads) < 2:
-        why = "fewer than two machines mark numbered units: let every rank print its epochs"
+        why = "not known: fewer than two machines mark numbered units; let every rank print its epochs"
         return _none(why, 0, (), differences)
     laps = {index: laps_of(run) for index, run in leads.items()}
     shared = sorted(set.intersection(*(set(each) for each in laps.values())))
     if len(shared) < LEAST_UNITS:
-        return _none(f"{len(shared)} units were timed on every machine", len(shared), (), differences)
+        return _none(
+            f"not known: {len(shared)} units were timed on every machine",
+            len(shared),
+            (),
+            differences,
+        )
     paces = _paces(laps, shared)
     worst = max(paces, key=lambda pace: (pace.slowest, pace.median_us, -pace.host))
     later = median([_lead_over(laps, worst.host, n) for n in shared])
     if worst.slowest * 2 <= len(shared) or later < LEAST_SHARE * worst.median_us:
-        why = "the machines keep pace: none is slower by a fiftieth of a unit in most units"
+        why = "none: in most units no machine is slower by a fiftieth"
         return _none(why, len(shared), paces, differences)
     return Straggling(
         host=worst.host,
@@ -118,7 +123,7 @@ def _differences(job: Job) -> tuple[Difference, ...]:
     """What one machine did for longer than the others did, by at least a tenth of the time."""
     if len(job.hosts) < 2:
         return ()
-    shares = [_shares([run for run in host.runs]) for host in job.hosts]
+    shares = [_shares(host.runs) for host in job.hosts]
     found: list[Difference] = []
     for index, mine in enumerate(shares):
         for what, share in mine.items():
@@ -126,7 +131,9 @@ def _differences(job: Job) -> tuple[Difference, ...]:
             usual = median(others)
             if share - usual >= LEAST_DIFFERENCE and share > max(others):
                 found.append(Difference(host=index, what=what, share=share, others=usual))
-    return tuple(sorted(found, key=lambda each: (-(each.share - each.others), each.host, each.what)))
+    return tuple(
+        sorted(found, key=lambda each: (-(each.share - each.others), each.host, each.what))
+    )
 
 
 def _shares(runs: Sequence[RunView]) -> dict[str, Fraction]:

@@ -28,7 +28,9 @@ WAYS = {
 """What each word of the table means, the nearest way first, in our words."""
 _ORDER = tuple(WAYS)
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_DEVICE = re.compile(r"(?:GPU|NIC)[0-9]{1,3}|(?:mlx|hfi|bnxt|efa|irdma)[A-Za-z0-9_]{1,30}", re.ASCII)
+_DEVICE = re.compile(
+    r"(?:GPU|NIC)[0-9]{1,3}|(?:mlx|hfi|bnxt|efa|irdma)[A-Za-z0-9_]{1,30}", re.ASCII
+)
 _LINK = re.compile(r"X|NV[0-9]{1,3}|PIX|PXB|PSB|PHB|NODE|SYS|SOC|N/A", re.ASCII)
 _NIC_NAME = re.compile(r"\s*NIC([0-9]{1,3}):\s+(\S{1,40})\s*", re.ASCII)
 _NONE = ("", "N/A")
@@ -45,7 +47,9 @@ def topology_in(text: str, *, run: str, source: str) -> RunTopology:
         rows.append(_row(line, names, source, number))
     if [row.name for row in rows] != names:
         found = ", ".join(row.name for row in rows) or "none"
-        raise _unreadable(source, at + 1, f"rows for {found}", f"a row for each of {', '.join(names)}")
+        raise _unreadable(
+            source, at + 1, f"rows for {found}", f"a row for each of {', '.join(names)}"
+        )
     nics = dict(match.groups() for line in lines if (match := _NIC_NAME.fullmatch(line)))
     named = tuple(nics[key] for key in sorted(nics, key=int))
     return RunTopology(run=run, source=source, rows=tuple(rows), nics=named)
@@ -55,13 +59,17 @@ def _head(lines: Sequence[str], source: str) -> tuple[int, list[str]]:
     """Which line heads the table, and the devices in its columns."""
     for index, line in enumerate(lines):
         words = line.split()
-        names = words[: next((i for i, w in enumerate(words) if not _DEVICE.fullmatch(w)), len(words))]
+        names = words[
+            : next((i for i, w in enumerate(words) if not _DEVICE.fullmatch(w)), len(words))
+        ]
         following = lines[index + 1].split() if index + 1 < len(lines) else []
         if names and names[0].startswith("GPU") and following[:1] == names[:1]:
             if len(set(names)) < len(names) or len(names) > MOST_DEVICES:
                 raise _unreadable(source, index + 1, f"{len(names)} columns", "each device once")
             return index, names
-    raise _unreadable(source, 1, "no line that begins with GPU0 above a row of it", "the whole output")
+    raise _unreadable(
+        source, 1, "no line that begins with GPU0 above a row of it", "the whole output"
+    )
 
 
 def _row(line: str, names: Sequence[str], source: str, number: int) -> TopologyRow:
@@ -70,7 +78,9 @@ def _row(line: str, names: Sequence[str], source: str, number: int) -> TopologyR
     bad = next((link for link in links if not _LINK.fullmatch(link)), None)
     if len(links) < len(names) or bad is not None:
         found = f"{bad!r}" if bad is not None else f"{len(links)} links"
-        raise _unreadable(source, number, f"{name[:40]}: {found}", f"{len(names)} of X, NV#, PIX … SYS")
+        raise _unreadable(
+            source, number, f"{name[:40]}: {found}", f"{len(names)} of X, NV#, PIX … SYS"
+        )
     near = [*(None if cell in _NONE else cell[:200] for cell in rest), None, None]
     return TopologyRow(name=name, links=tuple(links), cpus=near[0], numa=near[1])
 
@@ -145,6 +155,8 @@ def topology_fault(topology: RunTopology) -> str | None:
     many = len(topology.rows)
     if not many or many > MOST_DEVICES:
         return f"a table of {many} devices"
-    if any(len(row.links) != many or not all(map(_LINK.fullmatch, row.links)) for row in topology.rows):
+    if any(
+        len(row.links) != many or not all(map(_LINK.fullmatch, row.links)) for row in topology.rows
+    ):
         return "a table that is not square, or with words that no driver writes"
     return None

@@ -21,7 +21,10 @@ XIDS: dict[int, tuple[str, str]] = {
     32: ("a corrupted buffer of commands", EITHER),
     38: ("the firmware's watchdog for context switches", HARMLESS),
     43: ("a fault of the program stopped its channel", PROGRAM),
-    45: ("channels removed after an earlier error, or as the program ended", "look at what came before"),
+    45: (
+        "channels removed after an earlier error, or as the program ended",
+        "look at what came before",
+    ),
     46: ("the GPU stopped and the driver gave up waiting", RESET),
     48: ("memory error of two bits, not corrected", RESET),
     54: ("an auxiliary power lead is missing", MACHINE),
@@ -37,7 +40,10 @@ XIDS: dict[int, tuple[str, str]] = {
     79: ("the GPU no longer answers on PCIe", MACHINE),
     80: ("command data failed its checksum", EITHER),
     92: ("many corrected memory errors", "the card is getting worse; no harm yet"),
-    94: ("memory error, contained in one program", "that program's work is lost; reset the GPU soon"),
+    94: (
+        "memory error, contained in one program",
+        "that program's work is lost; reset the GPU soon",
+    ),
     95: ("memory error, not contained", RESET),
     109: ("time-out of a context switch", RESET),
     119: ("the GPU's system processor did not answer", RESET),

@@ -95,7 +95,10 @@ def around_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         "topology": topology_json(topology_of(view)),
         "communication": {
             **communication_json(spoken_of(view), said, tests),
-            **{name: _number(sheet, f"communication.{name}") for name in ("modelled_s", "share_at_most")},
+            **{
+                name: _number(sheet, f"communication.{name}")
+                for name in ("modelled_s", "share_at_most")
+            },
         },
         "xids": [_xid_json(each) for each in xids_of(view)],
     }

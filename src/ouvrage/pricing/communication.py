@@ -93,7 +93,10 @@ def spoken_of(view: RunView) -> Spoken | None:
 def communication_figures(view: RunView) -> Iterator[Figure]:
     """Seconds that the run's calls would take, and the share of the run that this is at most."""
     found, path = spoken_of(view), "communication.modelled_s"
-    share, method = "communication.share_at_most", "modelled seconds / wall time, as if none overlapped"
+    share, method = (
+        "communication.share_at_most",
+        "modelled seconds / wall time, as if none overlapped",
+    )
     if found is None or found.seconds is None or not view.wall_us:
         why = NO_EVIDENCE if found is None else found.why or "the run took no time"
         yield unknown(path, "s", MODEL, why)
@@ -127,7 +130,9 @@ def _way_of(name: str, topology: RunTopology | None) -> str:
     return "PCIe" if links and "NV" not in links else sort
 
 
-def communication_words(found: Spoken, topology: RunTopology | None, wall_us: int, plain: bool) -> str:
+def communication_words(
+    found: Spoken, topology: RunTopology | None, wall_us: int, plain: bool
+) -> str:
     """One line: by which ways, and how long at most."""
     words = transport_words(found.transports, topology) or "no transport named"
     if found.nvls:
@@ -176,7 +181,12 @@ def communication_json(
         "evidence": found is not None,
         "why": NO_EVIDENCE if found is None else found.why,
         "transports": [
-            {"name": each.name, "way": family(each.name), "channels": each.channels, "pairs": each.pairs}
+            {
+                "name": each.name,
+                "way": family(each.name),
+                "channels": each.channels,
+                "pairs": each.pairs,
+            }
             for each in (found.transports if found else ())
         ],
         "nvls": found.nvls if found else None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from ouvrage.base.price import Price
 from ouvrage.metering.gpu_use import DeviceUse, Energy, device_uses, metered_energy
@@ -62,7 +63,7 @@ def _priced(stretch: Stretch) -> list[tuple[Price, int]] | str:
         return [(prices.pop(), stretch.length_us)]
     edges = sorted({t for run in stretch.runs for t in (run.started.started_us, end_of(run))})
     pieces: list[tuple[Price, int]] = []
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         there = {
             run.started.price
             for run in stretch.runs
@@ -110,7 +111,9 @@ def money_of(job: Job, rates: Callable[[str, set[str]], Mapping[str, ExchangeRat
     strange = sorted(by_currency.keys() - used.keys() - {currency})
     why = None
     if strange:
-        why = f"no rate from {strange[0]} to {currency}: ouvrage fx set {strange[0]}/{currency} RATE"
+        why = (
+            f"no rate from {strange[0]} to {currency}: ouvrage fx set {strange[0]}/{currency} RATE"
+        )
     elif unknown:
         why = f"the cost of {unknown[0].host.label} is not known: {unknown[0].why}"
     elif job.missing:

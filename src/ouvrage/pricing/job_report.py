@@ -83,7 +83,8 @@ def job_json(report: JobReport) -> dict[str, Any]:
             "total": _money(sheet, "cost.total"),
             "known": _money(sheet, "cost.known"),
             "by_currency": {
-                name: decimal_text(amount) for name, amount in sorted(report.money.by_currency.items())
+                name: decimal_text(amount)
+                for name, amount in sorted(report.money.by_currency.items())
             },
             "rates": [_rate_json(rate) for rate in report.money.rates],
         },
@@ -103,7 +104,10 @@ def job_json(report: JobReport) -> dict[str, Any]:
         },
         "communication": {
             **communication_json(spoken(said, tests), said, tests),
-            **{name: _plain(sheet, f"communication.{name}") for name in ("modelled_s", "share_at_most")},
+            **{
+                name: _plain(sheet, f"communication.{name}")
+                for name in ("modelled_s", "share_at_most")
+            },
         },
         "xids": [_xid_json(job, *each) for each in _xids(job)],
         "grade": total.grade.word if total.grade is not None else None,
@@ -226,10 +230,14 @@ def answer(report: JobReport, plain: bool) -> str:
     job, sheet = report.job, report.sheet
     units = counted(job.units.finished, job.units.name)
     where = f"on {counted(len(job.hosts), 'host')}"
-    each = money(sheet, "cost_per_unit.marginal", plain) or money(sheet, "cost_per_unit.all_in", plain)
+    each = money(sheet, "cost_per_unit.marginal", plain) or money(
+        sheet, "cost_per_unit.all_in", plain
+    )
     total = money(sheet, "cost.total", plain)
     if each and job.units.name != WHOLE:
-        return f"{each} per {safe(job.units.name)} with all machines: {units} {where}, {total} in all."
+        return (
+            f"{each} per {safe(job.units.name)} with all machines: {units} {where}, {total} in all."
+        )
     if total:
         return f"{total} in all, {units} {where}."
     known = money(sheet, "cost.known", plain)
@@ -281,7 +289,10 @@ def _rows(report: JobReport, plain: bool) -> Iterator[tuple[str, str]]:
     yield "from first to last", f"{words} from {utc_text(began)[:19]}Z, by {_clock(job)}"
     per_hour = hourly(report.money)
     if per_hour is not None:
-        yield "price of all", f"{rounded(per_hour)} {report.money.currency}/h{mark(Grade.ASSUMED, plain)}"
+        yield (
+            "price of all",
+            f"{rounded(per_hour)} {report.money.currency}/h{mark(Grade.ASSUMED, plain)}",
+        )
     seconds = sheet.number("seconds_per_unit.median")
     if seconds is not None:
         grade = mark(sheet["seconds_per_unit.median"].grade, plain)
@@ -290,7 +301,8 @@ def _rows(report: JobReport, plain: bool) -> Iterator[tuple[str, str]]:
     if all_in:
         yield f"all-in, {counted(job.units.finished, job.units.name)}", f"{all_in} each"
     yield from _gpu_rows(report, plain)
-    yield "straggler", _straggler_words(report, plain)
+    if len(job.hosts) > 1:
+        yield "straggler", _straggler_words(report, plain)
     yield "communication", _communication_words(job, plain)
     yield from _xid_rows(job, plain)
     covered = sheet.number("coverage")
@@ -312,12 +324,15 @@ def _gpu_rows(report: JobReport, plain: bool) -> Iterator[tuple[str, str]]:
     joules, covered = sheet.number("energy_j"), sheet.number("energy.coverage")
     if joules is not None and covered is not None:
         grade = mark(sheet["energy_j"].grade, plain)
-        yield "energy of the GPUs", f"{rounded(joules / 1000)} kJ{grade} over {percent(covered)} of their time"
+        yield (
+            "energy of the GPUs",
+            f"{rounded(joules / 1000)} kJ{grade} over {percent(covered)} of their time",
+        )
 
 
 def _straggler_words(report: JobReport, plain: bool) -> str:
     pace, job = report.pace, report.job
-    words = f"none: {pace.why}"
+    words = pace.why
     if pace.host is not None and pace.later_us is not None:
         grade = mark(report.sheet["straggler.later_s"].grade, plain)
         name = safe(job.hosts[pace.host].name)
@@ -346,7 +361,10 @@ def _xid_rows(job: Job, plain: bool) -> Iterator[tuple[str, str]]:
         each = xids_of(run)[index]
         where = "a GPU" if each.gpu is None else f"GPU {each.gpu}"
         words = meaning(each.xid) or "not in our table"
-        yield f"Xid {each.xid}", f"{where} of {safe(host.name)}{mark(Grade.MEASURED, plain)}: {words}"
+        yield (
+            f"Xid {each.xid}",
+            f"{where} of {safe(host.name)}{mark(Grade.MEASURED, plain)}: {words}",
+        )
     if len(found) > MOST_XIDS:
         yield "", f"and {len(found) - MOST_XIDS} more errors of GPUs: --json"
 
@@ -365,7 +383,8 @@ def _host_lines(report: JobReport, plain: bool) -> list[str]:
         rows.append((shortened(host.name, 24), node, duration(host.length_us), price, cost, codes))
     widths = [max(len(line[i]) for line in rows) for i in range(6)]
     lines = [
-        "    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        "    "
+        + "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in rows
     ]
     left = len(report.money.hosts) - len(rows)

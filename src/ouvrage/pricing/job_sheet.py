@@ -73,7 +73,9 @@ def _times(job: Job) -> Iterator[Figure]:
     longest = max(host.length_us for host in job.hosts)
     words = "the longest time of one machine, whatever the clocks say"
     yield known("wall_s_at_least", Fraction(longest, US), "s", grade_of(job), words, facts=facts)
-    yield known("hosts", len(job.hosts), "host", grade_of(job), "machines with a run of it", facts=facts)
+    yield known(
+        "hosts", len(job.hosts), "host", grade_of(job), "machines with a run of it", facts=facts
+    )
     method = "share of all machines' time in which samples came, of the machines that are stated"
     sampled = Fraction(sum(min(covered_us(run), run.wall_us) for run in job.runs))
     share = coverage(job, sampled, sum(run.wall_us for run in job.runs))
@@ -106,13 +108,20 @@ def _host_figures(job: Job, money: Money) -> Iterator[Figure]:
         root, host = f"hosts.{each.host.index}", each.host
         facts, many = _facts(host.runs), len(host.runs)
         words = f"time in which any of its {many} runs went on, each moment once"
-        yield known(f"{root}.wall_s", Fraction(host.length_us, US), "s", grade_of(job), words, facts=facts)
-        path, method = f"{root}.cost", f"price of {safe(host.name)} x that time, once for all its runs"
+        yield known(
+            f"{root}.wall_s", Fraction(host.length_us, US), "s", grade_of(job), words, facts=facts
+        )
+        path, method = (
+            f"{root}.cost",
+            f"price of {safe(host.name)} x that time, once for all its runs",
+        )
         if each.cost is None or each.currency is None:
             yield unknown(path, "1", method, each.why or "", inputs=(f"{root}.wall_s",))
         else:
             inputs = (f"{root}.wall_s",)
-            yield known(path, each.cost, each.currency, _assumed(job), method, inputs=inputs, facts=facts)
+            yield known(
+                path, each.cost, each.currency, _assumed(job), method, inputs=inputs, facts=facts
+            )
 
 
 def _costs(job: Job, money: Money) -> Iterator[Figure]:
@@ -152,7 +161,9 @@ def _per_unit(job: Job, money: Money) -> Iterator[Figure]:
         why = "its runs are different work, so no one of them times a unit of the job"
         yield unknown(path, unit, method, why, inputs=inputs)
     elif money.per_us is None or not values:
-        why = money.why or ("no unit could be timed" if not values else "a machine had several prices")
+        why = money.why or (
+            "no unit could be timed" if not values else "a machine had several prices"
+        )
         yield unknown(path, unit, method, why, inputs=inputs)
     else:
         cost = money.per_us * median(values)
