@@ -90,7 +90,9 @@ def test_from_an_empty_home_to_an_epoch_on_all_hosts(
     assert said["clocks"]["by"].startswith("each machine's own UTC clock")
 
     text = here("report", "--job", "four", "--plain")
-    assert re.match(r"0\.00\d+ EUR \(assumed\) per epoch with all machines: 4 epochs on 2 hosts", text.first)
+    assert re.match(
+        r"0\.00\d+ EUR \(assumed\) per epoch with all machines: 4 epochs on 2 hosts", text.first
+    )
     assert "4 runs marked the same epochs; each counts once" in text.out
     assert text.out.splitlines()[-1].endswith("Why: ouvrage explain job/four:cost.total")
     explained = here.inside("explain", "job/four:cost.total")
@@ -111,7 +113,10 @@ def test_two_currencies_meet_at_a_recorded_rate(
         there, run = elsewhere(homes, number, box, price=price, place=place)
         brought(there, here, run, tmp_path)
     apart = here.inside("report", "--job", "four", "--json").json
-    assert (apart["cost"]["total"], apart["cost"]["by_currency"]) == (None, {"EUR": "0.01", "USD": "0.02"})
+    assert (apart["cost"]["total"], apart["cost"]["by_currency"]) == (
+        None,
+        {"EUR": "0.01", "USD": "0.02"},
+    )
     rate = ("fx", "set", "EUR/USD", "1.25", "--day", "2025-11-28", "--by", "a bank")
     assert here.inside(*rate).code == 0
     said = here.inside("report", "--job", "four", "--json").json
@@ -160,7 +165,11 @@ def test_a_quote_names_what_joins_the_gpus_and_credits_nothing_for_it(here: Home
 
 def test_what_is_no_job_is_refused(here: Home) -> None:
     unknown = here.inside("report", "--job", "nope")
-    assert (unknown.code, "error[job/unknown]" in unknown.err, "hint: " in unknown.err) == (2, True, True)
+    assert (unknown.code, "error[job/unknown]" in unknown.err, "hint: " in unknown.err) == (
+        2,
+        True,
+        True,
+    )
     both = here.inside("report", "--job", "a", "--campaign", "b")
     assert (both.code, "error[report/which]" in both.err) == (2, True)
     as_json = here.inside("report", "--job", "nope", "--json")

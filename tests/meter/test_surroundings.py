@@ -138,9 +138,13 @@ def test_nccls_lines_in_the_output_and_its_measurement_are_kept(alone: Meter, tm
     assert "/nowhere" in notes(alone)["nccl/no-file"]
 
 
-def test_nccls_own_log_is_read_at_the_end_from_every_file_of_its_pattern(alone: Meter, tmp_path: Path):
+def test_nccls_own_log_is_read_at_the_end_from_every_file_of_its_pattern(
+    alone: Meter, tmp_path: Path
+):
     (tmp_path / "log").write_text(LOG)
-    copies = f"cp {tmp_path}/log {tmp_path}/nccl.box.1; grep SHM {tmp_path}/log > {tmp_path}/nccl.box.2"
+    copies = (
+        f"cp {tmp_path}/log {tmp_path}/nccl.box.1; grep SHM {tmp_path}/log > {tmp_path}/nccl.box.2"
+    )
     options = ("--quiet", "--nccl-log", f"{tmp_path}/nccl.%h.%p")
     assert alone.run("sh", "-c", f"{copies}; true", options=options).returncode == 0
     (said,) = stated(alone, "run.communication")

@@ -21,11 +21,11 @@ ranks = [
 ]
 sys.exit(max(rank.wait() for rank in ranks))
 '''
-TRAIN = '''\
+TRAIN = """\
 import os, time
 for epoch in range(1, 5):
     until = time.monotonic() + 0.2
     while time.monotonic() < until:
         pass
     print(f"Epoch {epoch}/4 rank {os.environ['RANK']}", flush=True)
-'''
+"""

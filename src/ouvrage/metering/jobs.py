@@ -227,9 +227,10 @@ def _of_ranks(job: Job, chosen: Sequence[RunView], name: str) -> tuple[int, int,
             numbers |= told
         else:
             total += count
-    ranks = len(chosen)
-    if ranks > 1 and not notes:
-        notes.append(f"{ranks} runs marked the same {name}s; each counts once")
+    if len(chosen) > 1 and not notes:
+        told = all(numbers_of(run) is not None for run in chosen)
+        how = "marked the same" if told else "counted equally many, taken for the same,"
+        notes.append(f"{len(chosen)} runs {how} {name}s; each counts once")
     if redone:
         notes.append(f"{redone} {name}s were done again after a restart; each counts once")
     return total + len(numbers), redone, notes
