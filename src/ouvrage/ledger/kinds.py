@@ -18,7 +18,20 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import accepted, around, gpus, rentals, runs
+from ouvrage.model import (
+    accepted,
+    around,
+    assets,
+    cash,
+    earnings,
+    gpus,
+    meters,
+    occupancy,
+    rentals,
+    runs,
+    sites,
+    tariffs,
+)
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
 from ouvrage.model.observations import Observation, Question, Search
@@ -58,6 +71,23 @@ KINDS: dict[tuple[str, int], type] = {
         MarketOffer,
         MarketReading,
         ExchangeRate,
+        sites.Site,
+        sites.Node,
+        sites.DevicePlaced,
+        sites.Term,
+        assets.Asset,
+        assets.AssetRetired,
+        assets.Loan,
+        occupancy.DeviceState,
+        earnings.Earning,
+        earnings.ChannelInvoice,
+        earnings.OwnerLease,
+        cash.CostBill,
+        cash.BankLine,
+        cash.SupportTime,
+        meters.EnergyRead,
+        tariffs.Tariff,
+        tariffs.SpotPrices,
     )
 }
 

@@ -15,8 +15,7 @@ from fractions import Fraction
 
 from ouvrage.model.around import Calls, LinkRow, RunCommunication, RunLinkTest, Transport
 
-SIGN = b"NCCL INFO"
-TABLE_SIGNS = (b"#  Rank ", b"# Rank ")
+_SIGN = b"NCCL "
 MOST_KEPT = 4_096
 _LONGEST_LINE = 4_096
 _WHO = re.compile(r"(\S{1,255}):([0-9]{1,10}):[0-9]{1,10} \[[0-9]{1,4}\] NCCL INFO (.*)", re.S)
@@ -160,14 +159,17 @@ class NcclWatch:
 
     def look(self, stream: str, data: bytes) -> None:
         """A piece of what one stream printed."""
-        held = self._rest.get(stream, b"") + data
-        at = held.rfind(b"\n") + 1
-        self._rest[stream] = held[at:][-_LONGEST_LINE:]
-        if b"NCCL " in held[:at]:
-            log = self._logs.setdefault(stream, NcclLog())
-            for line in held[:at].split(b"\n"):
-                if b"NCCL " in line:
-                    log.take(line[:_LONGEST_LINE].decode("utf-8", "replace"))
+        held = self._rest.get(stream, b"")
+        if _SIGN not in data and _SIGN not in held + data[: len(_SIGN)]:
+            last = data.rfind(b"\n") + 1
+            self._rest[stream] = (data[last:] if last else held + data)[-_LONGEST_LINE:]
+            return
+        *lines, rest = (held + data).split(b"\n")
+        self._rest[stream] = rest[-_LONGEST_LINE:]
+        log = self._logs.setdefault(stream, NcclLog())
+        for line in lines:
+            if _SIGN in line:
+                log.take(line[:_LONGEST_LINE].decode("utf-8", "replace"))
 
     def said(self, run: str) -> tuple[RunCommunication, ...]:
         """What was seen on each stream."""
