@@ -15,6 +15,7 @@ from ouvrage.base.errors import OuvrageError
 if TYPE_CHECKING:
     from ouvrage.base.energy_price import EnergyPrice
     from ouvrage.base.price import Price
+    from ouvrage.model.around import RunTopology
 
 LIBRARIES = ("mlflow", "wandb", "tensorboard", "clearml")
 _USAGE = "ouvrage run [OPTIONS] -- COMMAND [ARGUMENT ...]"
@@ -180,7 +181,7 @@ def _joined(arguments: list[str]) -> list[str]:
     return joined
 
 
-def _topology(path: str) -> object:
+def _topology(path: str) -> RunTopology:
     from ouvrage.meter.surroundings import topology_file
 
     return topology_file(path)

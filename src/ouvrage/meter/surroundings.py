@@ -18,6 +18,7 @@ from ouvrage.base.errors import OuvrageError
 if TYPE_CHECKING:
     from ouvrage.meter.options import Options
     from ouvrage.meter.record import Record
+    from ouvrage.model.around import RunCommunication, RunTopology
 
 MOST_FILES = 64
 MOST_BYTES = 64 * 1024 * 1024
@@ -116,7 +117,7 @@ class Surroundings:
         else:
             self._record.around(0, found)
 
-    def _logged(self, pattern: str, t: int) -> list[object]:
+    def _logged(self, pattern: str, t: int) -> list[RunCommunication]:
         """One statement from all files of a pattern; ``%h`` and ``%p`` of NCCL_DEBUG_FILE are any text."""
         from ouvrage.metering.nccl_log import NcclLog
 
@@ -145,7 +146,7 @@ def _any(pattern: str) -> str:
     return glob.escape(pattern).replace("%h", "*").replace("%p", "*")
 
 
-def topology_file(path: str) -> object:
+def topology_file(path: str) -> RunTopology:
     """The table in a file. Raises ``OuvrageError``."""
     from ouvrage.metering.topology import LONGEST, topology_in
 

@@ -271,7 +271,7 @@ def _same(fullest: RunView, runs: Iterable[RunView]) -> bool:
 def numbers_of(run: RunView) -> frozenset[int] | None:
     """The numbers of its finished units; None where they do not tell them all."""
     units = reckon(run).units
-    found = {n for n, t in _numbered(run, units)}
+    found = {n for n, _ in _numbered(run, units)}
     return frozenset(found) if len(found) == units.finished else None
 
 

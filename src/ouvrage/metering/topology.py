@@ -50,7 +50,7 @@ def topology_in(text: str, *, run: str, source: str) -> RunTopology:
         raise _unreadable(
             source, at + 1, f"rows for {found}", f"a row for each of {', '.join(names)}"
         )
-    nics = dict(match.groups() for line in lines if (match := _NIC_NAME.fullmatch(line)))
+    nics = {match[1]: match[2] for line in lines if (match := _NIC_NAME.fullmatch(line))}
     named = tuple(nics[key] for key in sorted(nics, key=int))
     return RunTopology(run=run, source=source, rows=tuple(rows), nics=named)
 
