@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ouvrage.metering.nccl_log import NcclLog, NcclWatch, link_test_in, time_of
+from ouvrage.meter.nccl_watch import NcclWatch
+from ouvrage.metering.nccl_log import NcclLog, link_test_in, time_of
 from ouvrage.model.around import Calls, RunCommunication, Transport
 
 HEAD = "box:100:200 [0] NCCL INFO "

@@ -7,13 +7,12 @@ checked before, as far as they can be.
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.meter.nccl_watch import NcclWatch
 
 if TYPE_CHECKING:
     from ouvrage.meter.options import Options
@@ -31,6 +30,8 @@ def host_id() -> tuple[str, str]:
     Containers that are rented apart share a boot and differ in name; cloned images share
     ``/etc/machine-id``, which is therefore not asked.
     """
+    import hashlib
+
     name = os.uname().nodename
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -44,8 +45,6 @@ class Surroundings:
     """Of one run; ``look`` gets what the command prints."""
 
     def __init__(self, options: Options, record: Record) -> None:
-        from ouvrage.metering.nccl_log import NcclWatch
-
         self._options = options
         self._record = record
         self._watch = NcclWatch()
@@ -89,7 +88,6 @@ class Surroundings:
 
     def _job(self) -> None:
         from ouvrage.metering.launchers import place_of
-        from ouvrage.model.around import PLACES, RunJob
 
         place = place_of(os.environ, self._options.command, self._options.job)
         if place is None:
@@ -97,6 +95,8 @@ class Surroundings:
         if place.job is None:
             self._record.note(0, "job/no-name", place.hint or "the launcher names no job")
             return
+        from ouvrage.model.around import PLACES, RunJob
+
         host, name = host_id()
         numbers = {each: getattr(place, each) for each in PLACES}
         job = RunJob(run="", job=place.job, via=place.via, host=host, host_name=name, **numbers)
@@ -119,10 +119,14 @@ class Surroundings:
 
     def _logged(self, pattern: str, t: int) -> list[RunCommunication]:
         """One statement from all files of a pattern; ``%h`` and ``%p`` of NCCL_DEBUG_FILE are any text."""
+        import glob
+
         from ouvrage.metering.nccl_log import NcclLog
 
         log, left = NcclLog(), MOST_BYTES
-        paths = sorted(glob.glob(_any(pattern)))[:MOST_FILES]
+        paths = sorted(glob.glob(glob.escape(pattern).replace("%h", "*").replace("%p", "*")))[
+            :MOST_FILES
+        ]
         for path in paths:
             try:
                 with open(path, encoding="utf-8", errors="replace") as file:
@@ -140,10 +144,6 @@ class Surroundings:
         if said is None:
             self._record.note(t, "nccl/no-log", f"{pattern}: no line of NCCL's INFO log")
         return [said] if said else []
-
-
-def _any(pattern: str) -> str:
-    return glob.escape(pattern).replace("%h", "*").replace("%p", "*")
 
 
 def topology_file(path: str) -> RunTopology:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 from typing import TYPE_CHECKING, Any
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.metering.around import DRIVERS
 
 if TYPE_CHECKING:
     from ouvrage.adapters.process_tree import ProcessTree
     from ouvrage.meter.record import Record
 
-TOOL = DRIVERS
+TOOL = "nvidia-smi"
+"""``model.around.DRIVERS``, which is not imported beside a command that has no GPU."""
 WORDS = ("topo", "-m")
 PATIENCE_US = 15_000_000
 """Without a persistence daemon the driver starts every card first."""
@@ -43,7 +42,7 @@ class TopologyAsk:
 
     def begin(self, now: int) -> None:
         """Ask, where there is somebody to ask."""
-        path = shutil.which(TOOL)
+        path = _found()
         if path is None:
             return
         self._pipe, theirs = os.pipe()
@@ -119,3 +118,10 @@ class TopologyAsk:
 
     def _note(self, now: int, text: str) -> None:
         self._record.note(max(0, now - self._origin), "topology/not-told", text)
+
+
+def _found() -> str | None:
+    """The tool on the path; None where there is none."""
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    paths = (os.path.join(place, TOOL) for place in places if place)
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)

@@ -16,6 +16,7 @@ from ouvrage.ledger.kinds import value_of
 from ouvrage.metering.topology import topology_fault
 from ouvrage.model.around import (
     AROUND,
+    DRIVERS,
     PLACES,
     RunCommunication,
     RunJob,
@@ -27,7 +28,6 @@ from ouvrage.model.around import (
 if TYPE_CHECKING:
     from ouvrage.metering.run_view import RunView
 
-DRIVERS = "nvidia-smi"
 KINDS = {kind.KIND: kind for kind in AROUND}
 _DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
 _HOST = re.compile(r"[0-9a-f]{8,64}", re.ASCII)

@@ -16,7 +16,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from ouvrage.metering.around import job_of
-from ouvrage.metering.ranks import launcher_of, rows_of
+from ouvrage.metering.launchers import launcher_of
+from ouvrage.metering.ranks import rows_of
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.statistics import median

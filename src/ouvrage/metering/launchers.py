@@ -11,8 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ouvrage.base.names import named
-from ouvrage.metering.ranks import launcher_of
 
+LAUNCHERS = frozenset(
+    {"torchrun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "deepspeed"}
+    | {"horovodrun", "torch.distributed.run", "torch.distributed.launch"}
+    | {"accelerate.commands.launch", "colossalai"}
+)
 ASKED = "--job"
 JOBS = (
     *("OUVRAGE_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "SKYPILOT_TASK_ID"),
@@ -50,6 +54,18 @@ class Place:
     ranks: int | None
     restart: int | None
     hint: str | None = None
+
+
+def launcher_of(command: Sequence[str]) -> str | None:
+    """The program in a command that starts several ranks; None where there is none."""
+    words = [part for word in command[:_MOST_WORDS] for part in word.split()][:_MOST_WORDS]
+    names = [word.rpartition("/")[2] for word in words]
+    for name, following in zip(names, (*names[1:], ""), strict=False):
+        if name in LAUNCHERS:
+            return name
+        if name == "accelerate" and following == "launch":
+            return "accelerate"
+    return None
 
 
 def place_of(environ: Mapping[str, str], command: Sequence[str], asked: str | None) -> Place | None:

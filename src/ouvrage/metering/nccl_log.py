@@ -15,7 +15,6 @@ from fractions import Fraction
 
 from ouvrage.model.around import Calls, LinkRow, RunCommunication, RunLinkTest, Transport
 
-_SIGN = b"NCCL "
 MOST_KEPT = 4_096
 _LONGEST_LINE = 4_096
 _WHO = re.compile(r"(\S{1,255}):([0-9]{1,10}):[0-9]{1,10} \[[0-9]{1,4}\] NCCL INFO (.*)", re.S)
@@ -148,33 +147,6 @@ class NcclLog:
                 for (name, size, ranks), many in sorted((most or Counter()).items())
             ),
         )
-
-
-class NcclWatch:
-    """Looks for NCCL's lines in what a command prints, for the price of one search in each piece."""
-
-    def __init__(self) -> None:
-        self._logs: dict[str, NcclLog] = {}
-        self._rest: dict[str, bytes] = {}
-
-    def look(self, stream: str, data: bytes) -> None:
-        """A piece of what one stream printed."""
-        held = self._rest.get(stream, b"")
-        if _SIGN not in data and _SIGN not in held + data[: len(_SIGN)]:
-            last = data.rfind(b"\n") + 1
-            self._rest[stream] = (data[last:] if last else held + data)[-_LONGEST_LINE:]
-            return
-        *lines, rest = (held + data).split(b"\n")
-        self._rest[stream] = rest[-_LONGEST_LINE:]
-        log = self._logs.setdefault(stream, NcclLog())
-        for line in lines:
-            if _SIGN in line:
-                log.take(line[:_LONGEST_LINE].decode("utf-8", "replace"))
-
-    def said(self, run: str) -> tuple[RunCommunication, ...]:
-        """What was seen on each stream."""
-        found = (log.said(run, "output") for log in self._logs.values())
-        return tuple(each for each in found if each)
 
 
 _OPERATION = re.compile(r"#\s*(?:Collective test starting: )?([a-z_]+)_perf\b")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+DRIVERS = "nvidia-smi"
+"""The source of a topology that the driver's own tool told the meter."""
 PLACES = ("node", "nodes", "rank", "local_rank", "ranks", "restart")
 
 
