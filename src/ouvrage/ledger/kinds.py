@@ -34,6 +34,7 @@ from ouvrage.model import (
 )
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
+from ouvrage.model.hosts import HostChecked
 from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
 from ouvrage.model.records import Conflict, Withdrawal
@@ -71,6 +72,7 @@ KINDS: dict[tuple[str, int], type] = {
         MarketOffer,
         MarketReading,
         ExchangeRate,
+        HostChecked,
         sites.Site,
         sites.Node,
         sites.DevicePlaced,

@@ -19,7 +19,7 @@ from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.pricing.accepted import SORTS, acceptance_fault
 from ouvrage.pricing.job_laws import JOBS_ADD_UP
-from ouvrage.pricing.market.laws import READINGS_STAND
+from ouvrage.pricing.market.laws import HOST_CHECKS_STAND, READINGS_STAND
 from ouvrage.pricing.rates.record import BILLS_ADD_UP
 from ouvrage.pricing.spending_laws import SPENDING_LAWS
 from ouvrage.pricing.unit_cost import sheet_of
@@ -106,6 +106,7 @@ LAWS: tuple[Law, ...] = (
     ),
     BILLS_ADD_UP,
     READINGS_STAND,
+    HOST_CHECKS_STAND,
     Law(
         name="pricing/accepted-fits",
         statement="no run has more accepted units than its meter counted, nor units of another name",
