@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "market": ("market", "market", "Others' offers: what is for sale, and who says so?"),
     "quote": ("quote", "quote", "Which offer finishes this work for the least money?"),
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
+    "inference": ("inference", "inference", "A served model: what does a million tokens cost?"),
     "host": ("host", "host", "Is this the machine that was promised, and what is it?"),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),

@@ -29,6 +29,7 @@ from ouvrage.model import (
     occupancy,
     rentals,
     runs,
+    serving,
     sites,
     tariffs,
 )
@@ -54,6 +55,10 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
         *around.AROUND,
+        serving.RunLoad,
+        serving.RunRequests,
+        serving.RunServer,
+        serving.RunServerWindow,
         accepted.RunAccepted,
         accepted.RunCampaign,
         rentals.RentalStarted,
@@ -151,13 +156,13 @@ def read_value(fact: Fact, value: Any) -> Any:
             fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here"
         )
     try:
-        return value_of(kind, value)
+        return from_plain(kind, value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
 
 
-def value_of(kind: type, value: Any) -> Any:
-    """An instance of a kind from plain JSON. Raises ``ValueError``, ``TypeError`` or ``KeyError``."""
+def from_plain(kind: type, value: Any) -> Any:
+    """A kind's instance from plain JSON. ``ValueError`` or ``TypeError`` where it is none."""
     return _reader(kind)(value)
 
 

@@ -62,6 +62,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         help="read this smart plug as well (JSON of Shelly and Tasmota plugs)",
     )
+    made.add_argument(
+        "--metrics",
+        metavar="URL",
+        help="read a model server's Prometheus page as well (vLLM, llama.cpp)",
+    )
     made.add_argument("--label", help="a name for this run, to find it by")
     made.add_argument(
         "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
@@ -125,6 +130,7 @@ class Options:
         self.price = price
         self.electricity = electricity
         self.wall_meter: str | None = given.wall_meter
+        self.metrics: str | None = given.metrics
         self.label: str | None = given.label
         self.campaign: str | None = given.campaign
         self.job: str | None = given.job
@@ -219,13 +225,7 @@ def _electricity(given: argparse.Namespace) -> EnergyPrice | None:
     return parse_energy_price(given.electricity).in_currency(given.currency)
 
 
-def _check_texts(given: argparse.Namespace) -> None:
-    for name in ("label", "unit"):
-        text = getattr(given, name)
-        if text is not None and (not text.strip() or len(text) > 200 or not text.isprintable()):
-            raise OuvrageError(
-                f"run/{name}", f"--{name} {text!r} is not a name", hint="some printable characters"
-            )
+def _check_names(given: argparse.Namespace) -> None:
     if given.campaign is not None:
         from ouvrage.base.names import check_campaign
 
@@ -234,6 +234,16 @@ def _check_texts(given: argparse.Namespace) -> None:
         from ouvrage.base.names import check_job
 
         check_job(given.job)
+
+
+def _check_texts(given: argparse.Namespace) -> None:
+    for name in ("label", "unit"):
+        text = getattr(given, name)
+        if text is not None and (not text.strip() or len(text) > 200 or not text.isprintable()):
+            raise OuvrageError(
+                f"run/{name}", f"--{name} {text!r} is not a name", hint="some printable characters"
+            )
+    _check_names(given)
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
     if given.report is not None and os.path.isdir(given.report):
@@ -249,6 +259,15 @@ def _check_texts(given: argparse.Namespace) -> None:
             hint="another name",
         )
     _check_libraries(given.log_to)
+    metrics = given.metrics
+    if metrics is not None and not (
+        metrics.startswith(("http://", "https://")) and metrics.isprintable() and "@" not in metrics
+    ):
+        raise OuvrageError(
+            "run/metrics",
+            f"--metrics {metrics!r} is no address of a metrics page, or holds a password",
+            hint="--metrics http://127.0.0.1:8000/metrics",
+        )
     wall = given.wall_meter
     if wall is not None and not (wall.startswith(("http://", "https://")) and wall.isprintable()):
         raise OuvrageError(

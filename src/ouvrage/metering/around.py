@@ -1,4 +1,4 @@
-"""What was recorded around a command: read from its spool, checked, and found again in the view of a run.
+"""What was recorded around a command: checked, named, and found again in the view of a run.
 
 Decides which of these statements can be reckoned with. What follows from them for a report is decided
 where they are reported; a run without any of them is a run like every other.
@@ -7,12 +7,12 @@ where they are reported; a run without any of them is a run like every other.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.base.names import is_campaign
-from ouvrage.ledger.kinds import value_of
 from ouvrage.metering.topology import topology_fault
 from ouvrage.model.around import (
     AROUND,
@@ -34,16 +34,17 @@ _HOST = re.compile(r"[0-9a-f]{8,64}", re.ASCII)
 _T = TypeVar("_T")
 
 
-def around_in(line: Mapping[str, Any], run: str) -> Any:
-    """The statement in a spool's line; None for a kind that is not known here. Raises ``ValueError``."""
-    kind = KINDS.get(line["kind"])
-    if kind is None:
-        return None
-    value = value_of(kind, {**line["value"], "run": run})
-    fault = around_fault(value)
-    if fault:
-        raise ValueError(fault)
-    return value
+def named(stated: Iterable[tuple[int, Any]]) -> Iterator[tuple[str, Any, int, Grade]]:
+    """Statements of a spool with the name of their fact, numbered within their kind, and their grade."""
+    counts: Counter[str] = Counter()
+    for t, value in stated:
+        yield (
+            f"{value.KIND.partition('.')[2]}/{counts[value.KIND]}",
+            value,
+            t,
+            grade_of_around(value),
+        )
+        counts[value.KIND] += 1
 
 
 def around_fault(value: Any) -> str | None:

@@ -19,6 +19,7 @@ from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.metering import around
 from ouvrage.metering.judgement import SAID_KINDS, Acceptance, acceptance_of, campaigns_of
+from ouvrage.metering.serving import SERVING_KINDS, serving_fault
 from ouvrage.model.around import AROUND
 from ouvrage.model.gpus import (
     METER_KINDS,
@@ -38,9 +39,10 @@ from ouvrage.model.runs import (
     RunStarted,
     RunWindow,
 )
+from ouvrage.model.serving import RunLoad, RunRequests, RunServer, RunServerWindow
 
 MARKS = frozenset(("end", "head", "count"))
-VIAS = ("code", "regex", "line")
+VIAS = ("code", "replay", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
 _CURRENCY = re.compile(r"[A-Z]{3}")
@@ -52,6 +54,7 @@ RUN_KINDS = (
     *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
     *ENERGY_KINDS,
     *around.KINDS,
+    *SERVING_KINDS,
 )
 _BESIDE = frozenset((RunElectricity.KIND, *around.KINDS))
 """What was stated beside the run: no part of the grade of what the meter measured."""
@@ -87,6 +90,10 @@ class RunView:
     acceptance: Acceptance | None = None
     campaigns: tuple[str, ...] = ()
     around: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
+    load: RunLoad | None = None
+    requests: tuple[RunRequests, ...] = ()
+    servers: tuple[RunServer, ...] = ()
+    server_windows: tuple[RunServerWindow, ...] = ()
 
     @property
     def code(self) -> str:
@@ -142,7 +149,7 @@ def fault_of(value: Any) -> str | None:
             return f"a run of {value.wall_us} us"
     if isinstance(value, AROUND):
         return around.around_fault(value)
-    return _energy_fault(value)
+    return _energy_fault(value) or serving_fault(value)
 
 
 def _energy_fault(value: Any) -> str | None:
@@ -220,12 +227,16 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
         acceptance=acceptance_of(said),
         campaigns=campaigns_of(said),
         around={kind: tuple(value for value, _ in held[kind]) for kind in around.KINDS},
+        load=held[RunLoad.KIND][0][0] if held[RunLoad.KIND] else None,
+        requests=tuple(value for value, _ in held[RunRequests.KIND]),
+        servers=tuple(value for value, _ in held[RunServer.KIND]),
+        server_windows=tuple(value for value, _ in held[RunServerWindow.KIND]),
     )
 
 
 def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
     """Facts of each kind in the order of the run: by device where there are several, by index."""
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND, RunRequests.KIND):
         held[kind].sort(key=lambda pair: pair[0].index)
     held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
     held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))
@@ -233,3 +244,5 @@ def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
     held[RunEnergyWindow.KIND].sort(key=lambda pair: (pair[0].meter, pair[0].index))
     for kind in around.KINDS:
         held[kind].sort(key=lambda pair: (len(pair[1]), pair[1]))
+    held[RunServer.KIND].sort(key=lambda pair: pair[0].server)
+    held[RunServerWindow.KIND].sort(key=lambda pair: (pair[0].server, pair[0].index))
