@@ -71,6 +71,29 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
     )
+    _add_surroundings(made)
+    made.add_argument(
+        "--unit", metavar="NAME", help="which unit to count, where a command shows several"
+    )
+    made.add_argument(
+        "--unit-regex",
+        metavar="RE",
+        help="a unit is finished where a line matches; its group, if any, is the unit's number",
+    )
+    made.add_argument("--report", metavar="FILE.json", help="write the report here as well")
+    made.add_argument(
+        "--log-to",
+        metavar="NAME[=WHERE]",
+        action="append",
+        default=[],
+        help="log the cost of a unit with mlflow, wandb, tensorboard or clearml when it has ended",
+    )
+    made.add_argument("--quiet", action="store_true", help="print no summary at the end")
+    made.add_argument("--plain", action="store_true", help="words instead of marks in the summary")
+    return made
+
+
+def _add_surroundings(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--job",
         metavar="ID",
@@ -95,25 +118,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="what joins the GPUs: output of nvidia-smi topo -m (which is asked where it is here)",
     )
-    made.add_argument(
-        "--unit", metavar="NAME", help="which unit to count, where a command shows several"
-    )
-    made.add_argument(
-        "--unit-regex",
-        metavar="RE",
-        help="a unit is finished where a line matches; its group, if any, is the unit's number",
-    )
-    made.add_argument("--report", metavar="FILE.json", help="write the report here as well")
-    made.add_argument(
-        "--log-to",
-        metavar="NAME[=WHERE]",
-        action="append",
-        default=[],
-        help="log the cost of a unit with mlflow, wandb, tensorboard or clearml when it has ended",
-    )
-    made.add_argument("--quiet", action="store_true", help="print no summary at the end")
-    made.add_argument("--plain", action="store_true", help="words instead of marks in the summary")
-    return made
 
 
 class Options:
