@@ -11,7 +11,7 @@ from ouvrage.adapters.cgroup import Cgroup
 from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.home import source_id
 from ouvrage.adapters.kept_file import KeptFile, Room
-from ouvrage.adapters.process_tree import PAGE, TICK_US, ProcessTree, Rising
+from ouvrage.adapters.process_tree import PAGE, TICK_US, Births, ProcessTree, Rising
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
 from ouvrage.base.errors import OuvrageError
 
@@ -208,3 +208,17 @@ def test_ids_are_version_seven_and_rise() -> None:
     ids = [new_id() for _ in range(50)]
     assert all(one[12] == "7" and one[16] in "89ab" for one in ids)
     assert [one[:12] for one in ids] == sorted(one[:12] for one in ids)
+
+
+def test_nothing_is_listed_while_nobody_was_born(tmp_path: Path) -> None:
+    def last(number: str) -> None:
+        (tmp_path / "loadavg").write_text(f"0.1 0.2 0.3 1/100 {number}\n")
+
+    births = Births(Room(0), str(tmp_path))
+    assert births.any()  # no such file: it cannot be told
+    last("4711")
+    assert [births.any(), births.any(), births.any()] == [True, False, False]
+    last("4712")
+    assert [births.any(), births.any()] == [True, False]
+    last("0")
+    assert [births.any(), births.any()] == [True, True]

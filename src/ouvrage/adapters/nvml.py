@@ -38,6 +38,22 @@ _UNSIGNED_LONG = (2, 3)
 _SIGNED_LONG = 4
 
 
+def begun() -> Any:
+    """The binding, its library loaded and initialised. Raises ``Unavailable``."""
+    try:
+        import pynvml
+    except ImportError as error:
+        raise Unavailable("library", str(error)) from error
+    nvml: Any = pynvml
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError_LibraryNotFound as error:
+        raise Unavailable("library", str(error)) from error
+    except nvml.NVMLError as error:
+        raise Unavailable("driver", str(error)) from error
+    return nvml
+
+
 class Nvml:
     """The real library, through the binding."""
 
@@ -49,16 +65,9 @@ class Nvml:
 
     def open(self) -> int:
         """Load the library and begin."""
+        self._nvml = begun()
         try:
-            import pynvml
-        except ImportError as error:
-            raise Unavailable("library", str(error)) from error
-        self._nvml = pynvml
-        try:
-            self._nvml.nvmlInit()
             self._count = int(self._nvml.nvmlDeviceGetCount())
-        except self._nvml.NVMLError_LibraryNotFound as error:
-            raise Unavailable("library", str(error)) from error
         except self._nvml.NVMLError as error:
             raise Unavailable("driver", str(error)) from error
         return self._count

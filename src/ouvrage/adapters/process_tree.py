@@ -2,8 +2,9 @@
 
 The caller is a child subreaper, so whatever loses its parent becomes the caller's own child and
 stays in the tree. Descendants are found by listing ``/proc``: only numbers not seen before are
-read. Because a number may be given again between two listings, everything is looked at anew every
-30 seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
+read. Nothing is listed while no process or thread was born, which the kernel tells in one small
+file. Because a number may be given again between two listings, everything is looked at anew every 30
+seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
 
 At most ``PROCESSES`` processes are read a sample and at most ``DETAIL`` threads (delay, switches,
 state), in turn; what is not read keeps its last value, so a sum over a very large tree lags and
@@ -62,11 +63,11 @@ class Rising:
 class Task:
     """A thread: its delay, switches and state as last read."""
 
-    __slots__ = ("blocked", "delay_us", "involuntary", "schedstat", "status_path", "voluntary")
+    __slots__ = ("blocked", "delay_us", "involuntary", "schedstat", "status", "voluntary")
 
     def __init__(self, directory: str, room: Room) -> None:
         self.schedstat = KeptFile(f"{directory}/schedstat", room, 128)
-        self.status_path = f"{directory}/status"
+        self.status = KeptFile(f"{directory}/status", room, 4096)
         self.delay_us = self.voluntary = self.involuntary = 0
         self.blocked = False
 
@@ -78,9 +79,9 @@ class Task:
         self.delay_us = int(data.split()[1]) // 1000
         return True
 
-    def read_status(self, room: Room) -> None:
+    def read_status(self) -> None:
         """Read state and context switches, where they can be read."""
-        data = KeptFile(self.status_path, room).read()
+        data = self.status.read()
         if data is None:
             return
         at = data.find(b"\nState:\t")
@@ -89,6 +90,11 @@ class Task:
         if at >= 0:
             words = data[at:].split()
             self.voluntary, self.involuntary = int(words[1]), int(words[3])
+
+    def close(self) -> None:
+        """Give back both descriptors."""
+        self.schedstat.close()
+        self.status.close()
 
 
 class Process:
@@ -152,7 +158,7 @@ class Process:
         self.stat.close()
         self.io.close()
         for task in self.tasks.values():
-            task.schedstat.close()
+            task.close()
 
 
 class ProcessTree:
@@ -172,6 +178,7 @@ class ProcessTree:
         self._reaped_user_us = self._reaped_system_us = self._reaped_faults = 0
         self._reaped_read = self._reaped_written = 0
         self._rising: dict[str, Rising] = {}
+        self._births = Births(room, root)
         self._blkio_told = _delay_accounting(root)
         self.thinned = False
 
@@ -225,8 +232,10 @@ class ProcessTree:
         """Every counter and gauge of the tree."""
         with self._lock:
             now = monotonic_us()
-            if now >= self._scan_due:
-                self._discover(now, everything=now >= self._rescan_due)
+            if now >= self._rescan_due:
+                self._discover(now, everything=True)
+            elif now >= self._scan_due and self._births.any():
+                self._discover(now, everything=False)
             self._read_processes()
             self._read_details()
             self._turn += 1
@@ -302,7 +311,7 @@ class ProcessTree:
         for index in _in_turn(len(tasks), self._turn * STATUS, STATUS):
             process, tid = tasks[index]
             if tid in process.tasks:
-                process.tasks[tid].read_status(Room(0))
+                process.tasks[tid].read_status()
 
     def _forget(self, process: Process) -> None:
         for task in process.tasks.values():
@@ -311,7 +320,7 @@ class ProcessTree:
 
     def _forget_task(self, task: Task) -> None:
         """A thread's delay and switches die with it in the kernel; here they stay in the sum."""
-        task.schedstat.close()
+        task.close()
         self._gone_delay += task.delay_us
         self._gone_voluntary += task.voluntary
         self._gone_involuntary += task.involuntary
@@ -345,6 +354,26 @@ class ProcessTree:
 
     def _rising_sum(self, name: str, raw: int) -> int:
         return self._rising.setdefault(name, Rising()).take(raw)
+
+
+class Births:
+    """Whether a process or thread was born since this was last asked, as ``/proc/loadavg`` tells.
+
+    Its last word is the number given out last in this PID namespace. Where it is missing, or stands
+    at nought as where something else than the kernel writes that file, the answer is always yes.
+    """
+
+    def __init__(self, room: Room, root: str = "/proc") -> None:
+        self._file = KeptFile(f"{root}/loadavg", room, 128)
+        self._last = b""
+
+    def any(self) -> bool:
+        """Yes where it cannot be told."""
+        words = (self._file.read() or b"").split()
+        last = words[4] if len(words) == 5 else b"0"
+        same = last == self._last and last != b"0"
+        self._last = last
+        return not same
 
 
 def _in_turn(total: int, start: int, most: int) -> list[int]:

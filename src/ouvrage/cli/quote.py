@@ -10,7 +10,7 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -39,7 +39,9 @@ from ouvrage.model.around import RunTopology
 from ouvrage.model.offers import MarketOffer
 from ouvrage.pricing.communication import disagreement
 from ouvrage.pricing.market.billing import Billing, billing_of
-from ouvrage.pricing.market.listed import Listed, filtered
+from ouvrage.pricing.market.filters import filtered
+from ouvrage.pricing.market.listed import Listed
+from ouvrage.pricing.market.lots import Lot, lots_of
 from ouvrage.pricing.market.profile import Profile, Timing
 from ouvrage.pricing.market.ranking import TOP, Ranker, Ranking
 from ouvrage.pricing.market.ranking_text import (
@@ -60,7 +62,7 @@ SUFFIXES = (".csv", ".json", ".toml")
 class Offered:
     """The offers to rank, times that their rows state, and what was noticed while reading them."""
 
-    listed: list[Listed]
+    lots: list[Lot]
     stated: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -163,17 +165,17 @@ def ranking_for(asked: dict[str, Any]) -> tuple[Ranking, Offered, str]:
         profile = _asked_of(_profile(ledger, asked), asked)
         offered = _from_file(file, today) if file else _from_market(ledger, asked, today)
         _connect(offered, *_evidence(ledger, asked))
-        currency = asked["currency"] or _common_currency(offered.listed)
-        others = {each.offer.currency for each in offered.listed} - {currency}
+        currency = asked["currency"] or _common_currency(offered.lots)
+        others = {lot.offer.currency for lot in offered.lots} - {currency}
         ranker = Ranker(
             profile=profile,
             currency=currency,
             billing=Billings(),
             rates=_rates(ledger, currency, others),
             stated=_timings(offered, profile),
-            screen=_screen(len(offered.listed)),
+            screen=_screen(len(offered.lots)),
         )
-        ranking = ranker.rank(offered.listed, asked["top"])
+        ranking = ranker.rank(offered.lots, asked["top"])
         questions = _questions(ledger, {each.quote.offer.provider for each in ranking.ranked})
     ranking = replace(ranking, questions=questions)
     return replace(ranking, notes=tuple(offered.notes)), offered, today
@@ -230,7 +232,9 @@ def _asked_of(profile: Profile, asked: dict[str, Any]) -> Profile:
 def _from_file(file: str, today: str) -> Offered:
     parsed, _, _ = load_catalogue(file, read_on=today)
     return Offered(
-        listed=[Listed(offer, offer.dated or today) for offer in parsed.offers],
+        lots=lots_of(
+            (Listed(offer, offer.dated or today) for offer in parsed.offers), parsed.stated
+        ),
         stated=parsed.stated,
         notes=list(iterate(parsed)),
         faults=[fault.line for fault in parsed.faults],
@@ -241,12 +245,13 @@ def _from_market(ledger: Any, asked: dict[str, Any], today: str) -> Offered:
     from ouvrage.cli.market_view import market_of, starter
 
     view = None if ledger is None else market_of(ledger)
-    if view is not None and view.readings:
-        listed, notes = list(view.listed), []
+    lots: Sequence[Lot]
+    if view is not None and view.catalogues:
+        lots, notes = view.lots, []
     else:
-        listed = starter()
+        lots = starter()
         notes = ["nothing was imported yet: these are the starter catalogue's few dated prices"]
-    return Offered(listed=filtered(listed, asked["offers"], today), notes=notes)
+    return Offered(lots=filtered(lots, asked["offers"], today), notes=notes)
 
 
 def _evidence(ledger: Any, asked: dict[str, Any]) -> tuple[list[Interconnect], list[RunTopology]]:
@@ -277,7 +282,7 @@ def _connect(
     measured = list(measured)
     for found in measured:
         offered.notes.append(found.words)
-        offered.listed = [_connected(each, found) for each in offered.listed]
+        offered.lots = [_connected(each, found) for each in offered.lots]
     for joined in tables:
         offered.notes.append(f"joined by, as {joined.source} says: {topology_words(joined)}")
         odd = [words for found in measured if (words := disagreement(found.transports, joined))]
@@ -288,15 +293,17 @@ def _connect(
             )
 
 
-def _connected(each: Listed, found: Interconnect) -> Listed:
-    offer = each.offer
+def _connected(lot: Lot, found: Interconnect) -> Lot:
+    offer = lot.offer
     if (offer.gpu, offer.gpus) != (found.gpu, str(found.ranks)) or offer.interconnect_gb_s:
-        return each
-    return replace(each, offer=replace(offer, interconnect_gb_s=found.bus_gb_s))
+        return lot
+    return lot.stating(interconnect_gb_s=found.bus_gb_s)
 
 
-def _common_currency(listed: Iterable[Listed]) -> str:
-    counts = Counter(each.offer.currency for each in listed)
+def _common_currency(lots: Iterable[Lot]) -> str:
+    counts: Counter[str] = Counter()
+    for lot in lots:
+        counts[lot.offer.currency] += len(lot)
     return max(sorted(counts), key=lambda code: counts[code]) if counts else "EUR"
 
 
@@ -345,7 +352,9 @@ class Billings:
 
 def _timings(offered: Offered, profile: Profile) -> dict[str, Timing]:
     """Times of a unit that rows of offers state themselves: claims about that very offer."""
-    by_key = {each.offer.key: each.offer for each in offered.listed}
+    if not offered.stated:
+        return {}
+    by_key = {each.offer.key: each.offer for lot in offered.lots for each in lot.each()}
     return {
         key: _stated(by_key[key], Fraction(seconds))
         for key, seconds in offered.stated.items()
@@ -393,7 +402,11 @@ def quote_text(
     if unable:
         lines.append(f"  {unable}" + ("" if show_excluded else "      which: --excluded"))
     if show_excluded:
-        lines += [f"    {e.listed.offer.name[:40]}: {e.reason}" for e in ranking.excluded]
+        lines += [
+            f"    {each.offer.name[:40]}: {e.reason}"
+            for e in ranking.excluded
+            for each in e.lot.each()
+        ]
     lines += [f"  note: {words}" for words in warnings(ranking, today)]
     if offered.faults:
         lines.append(f"  {len(offered.faults)} rows of offers could not be read:")
