@@ -21,6 +21,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
 from ouvrage.model import (
     accepted,
+    around,
     assets,
     cash,
     earnings,
@@ -55,6 +56,7 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        *around.AROUND,
         serving.RunLoad,
         serving.RunRequests,
         serving.RunServer,
@@ -168,7 +170,7 @@ def read_value(fact: Fact, value: Any) -> Any:
             fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here"
         )
     try:
-        return _reader(kind)(value)
+        return from_plain(kind, value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
 

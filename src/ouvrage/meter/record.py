@@ -8,6 +8,7 @@ counted together and not timed.
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from typing import Any
 
 from ouvrage.adapters.gpu_port import NAMES, Reading
@@ -23,6 +24,7 @@ COUNTERS = (
 GAUGES = "rss_bytes processes threads blocked running at_network memory_available_bytes cgroup_memory_bytes"
 COLUMNS = tuple(f"{COUNTERS} {GAUGES}".split())
 MOST_MARKS = 20_000
+MOST_XIDS = 256
 
 Values = dict[str, "int | None"]
 
@@ -42,6 +44,7 @@ class Record:
         self._lines: list[dict[str, Any]] = []
         self._noted: set[str] = set()
         self._gpus: dict[int, list[tuple[int, Reading]]] = {}
+        self._xids = 0
         self._meters: list[list[tuple[int, int | None, int | None]]] = []
         self._servers: list[list[tuple[int, dict[str, int]]]] = []
 
@@ -77,6 +80,24 @@ class Record:
         """One reading of a GPU."""
         with self._lock:
             self._gpus.setdefault(number, []).append((t, values))
+
+    def around(self, t: int, value: Any) -> None:
+        """A statement about what surrounds the command: an instance of one of ``model.around``."""
+        told = {name: item for name, item in asdict(value).items() if name != "run"}
+        with self._lock:
+            self._lines.append({"k": "around", "kind": value.KIND, "t": t, "value": told})
+
+    def xid(self, gpu: int | None, t: int, xid: int) -> None:
+        """The driver reported an error of a GPU; only so many of one run are kept apart."""
+        from ouvrage.model.around import RunXid
+
+        with self._lock:
+            self._xids += 1
+            many = self._xids
+        if many <= MOST_XIDS:
+            self.around(t, RunXid(run="", gpu=gpu, at_us=t, xid=xid))
+        else:
+            self.note(t, "gpu/xids", f"more than {MOST_XIDS} Xid errors: the others are not kept")
 
     def electricity(self, amount: str, currency: str) -> None:
         """What the user says a kilowatt-hour costs."""
