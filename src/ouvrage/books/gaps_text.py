@@ -12,7 +12,7 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text, fixed
 from ouvrage.base.text import safe
-from ouvrage.books.gaps import Gap, held_text, range_text
+from ouvrage.books.gaps import UNSEEN_LOAD, Gap, held_text, range_text
 from ouvrage.books.variance import PARTS, Variance
 from ouvrage.pricing.words import mark
 
@@ -77,9 +77,7 @@ def weakest_line(gaps: Sequence[Gap], currency: str, plain: bool) -> str | None:
     if first is None or first.moves is None:
         return None
     to = " to " if plain else "–"
-    held = (
-        f"{held_text(first)} assumed" if first.what != "what the devices did" else held_text(first)
-    )
+    held = f"{held_text(first)} assumed" if first.what != UNSEEN_LOAD else held_text(first)
     return (
         f"the weakest figure is {name_of(first)} ({held}, plausibly {range_text(first, to)}): "
         f"it could move the margin by {moves_text(first, plain)} {currency}"

@@ -81,6 +81,22 @@ def statement_of(made: Account, by: str, *, payback: bool | None = None) -> Stat
     )
 
 
+def sheet_named(made: Account, name: str) -> Sheet | None:
+    """The sheet of one object: a node, GPU, site, channel, tenant or class, looked for in this order.
+
+    With what came back since the purchase where a statement would have it. None for no such object.
+    """
+    for by in ("node", "gpu", "site", "channel", "tenant", "class"):
+        key = key_of(made, by)
+        cells = [cell for cell in made.cells if key(cell) == name]
+        if cells:
+            few = len(made.grid.models) <= MOST_DEVICES and by in ("gpu", "node", "site")
+            period = made.grid.period
+            so_far = _since_the_start(made.record, made.grid.site, period) if few else None
+            return sheet_of(made, cells, f"{name}/{period.name}", so_far)
+    return None
+
+
 def key_of(made: Account, by: str) -> Callable[[Cell], str]:
     """Under which object of ``by`` a cell stands."""
     site, models = made.grid.site, made.grid.models

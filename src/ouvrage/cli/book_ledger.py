@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
+from ouvrage.books.account import account
 from ouvrage.books.period import Period, month_of, period_named
-from ouvrage.books.pnl import pnl
+from ouvrage.books.pnl import sheet_named
 from ouvrage.books.record import BOOK_KINDS, OwnerRecord, owner_record
 from ouvrage.cli.ledger import Ledger, past
 from ouvrage.evidence.figures import Sheet
@@ -113,9 +114,7 @@ def book_sheet(
             else _latest(books.record, books.zone(site))
         )
         held, passed = within(books, ledger, named, as_of)
-        for by in ("node", "gpu", "site", "channel", "tenant", "class"):
-            statement = pnl(held.record, site, passed, by)
-            for sheet in statement.rows:
-                if sheet.object == f"{name}/{named.name}":
-                    return sheet, held.records
+        sheet = sheet_named(account(held.record, site, passed), name)
+        if sheet is not None:
+            return sheet, held.records
     return None
