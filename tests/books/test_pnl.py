@@ -9,9 +9,10 @@ import pytest
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.books.pnl import BY, pnl
-from ouvrage.model.cash import CostBill
+from ouvrage.model.cash import CostBill, SupportTime
 from ouvrage.model.earnings import ChannelInvoice
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.sites import Site
 from tests.books.owner import DAY, HOUR, Owner, day, total
 
 
@@ -195,6 +196,32 @@ def test_revenue_of_a_month_of_which_little_is_recorded_is_unknown_and_what_is_r
     assert sheet.number("coverage.revenue") == Fraction(1, 4)
     owner.state("free", day("2026-02-08"), day("2026-03-01"))
     assert owner.sheet().number("revenue.total") == 10
+
+
+def test_time_whose_load_nobody_saw_draws_half_way_between_idle_and_full():
+    owner = Owner().sets_up()
+    owner.term("site:s", "electricity", "1")
+    owner.term("node:n1", "idle_power_w", "100")
+    owner.term("node:n1", "load_power_w", "500")
+    begins = day("2026-02-01")
+    for number, state in enumerate(("working", "held", "reserved", "free", "maintenance")):
+        owner.state(state, begins + number * HOUR, begins + (number + 1) * HOUR)
+    sheet = owner.sheet("2026-02-01..2026-02-02")
+    assert sheet.number("energy") == Fraction(500 + 300 + 100 + 100 + 100 + 19 * 300, 1000)
+
+
+def test_each_site_has_books_of_its_own():
+    owner = Owner().sets_up().bare()
+    owner.says(Site(site="t", currency="USD", zone="UTC"))
+    owner.sets_up(node="far", site="t")
+    owner.term("site:s", "support_price", "10")
+    owner.says(
+        SupportTime(about="tenant:ann", tenant="ann", duration_us=HOUR, what=""), day("2026-02-03")
+    )
+    owner.earned("7", day("2026-02-01"), day("2026-03-01"), about="node:far", currency="USD")
+    other = pnl(owner.record, "t", owner.period("2026-02"), "node").total
+    assert (other.number("revenue.gpu"), other["revenue.gpu"].unit) == (7, "USD")
+    assert (other.number("cost.support"), owner.sheet().number("cost.support")) == (0, 10)
 
 
 def test_a_share_sold_is_not_told_from_a_few_hours():
