@@ -30,6 +30,7 @@ from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.earnings import ChannelMachine, Earning
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.records import Withdrawal
 from ouvrage.model.sites import OBJECTS, Node, Site
 
 _MOST_FAULTS = 20
@@ -104,6 +105,9 @@ def nodes_of(
         if each.channel == channel
     }
     nodes = sorted({each.node for each in values(ledger, Node.KIND)})
+    _known_nodes(given, nodes)
+    for machine in sorted(given.keys() - set(machines)):
+        told.note(f"machine {machine} of --machine is not in this; it names {', '.join(machines)}")
     found = {m: given.get(m) or recorded.get(m) for m in machines}
     unknown = [machine for machine, node in found.items() if node is None]
     if len(nodes) == 1 and len(unknown) == 1 and not recorded and len(machines) == 1:
@@ -126,6 +130,19 @@ def nodes_of(
     said = [_mapping(channel, machine, node) for machine, node in chosen.items()]
     book(ledger, said, typed=True)
     return chosen
+
+
+def _known_nodes(given: Mapping[str, str], nodes: Sequence[str]) -> None:
+    """Refuse a node that is none of the owner's, where there are any: it would earn for nobody."""
+    for machine, node in given.items():
+        if nodes and node not in nodes:
+            raise OuvrageError(
+                "import/machine",
+                f"--machine {machine}={node}: there is no node {node}",
+                where=tuple(f"node {name}" for name in nodes),
+                hint=f"--machine {machine}={nodes[0]}, or state it first: "
+                f"ouvrage own node {node} --since DAY",
+            )
 
 
 def _mapping(channel: str, machine: str, node: str) -> Stated:
@@ -357,7 +374,8 @@ def recorded(
     ``settled`` gets what holds and what is offered, and says what to record.
     """
     known = holding(ledger, kind)
-    ids = {entry.fact.id for entry in ledger.store.records(kind=kind)}
+    gone = {entry.fact.corrects for entry in ledger.store.records(kind=Withdrawal.KIND)}
+    ids = {e.fact.id for e in ledger.store.records(kind=kind) if e.fact.key not in gone}
     said = [each for one in told for each in one.stated if kind == each.value.KIND]
     new = [each for each in said if each.id not in ids]
     offered, older = fresh(known, new)
