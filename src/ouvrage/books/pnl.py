@@ -382,7 +382,13 @@ def _rates(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     yield _ratio(
         "rate.list", asked, asked_hours, per_hour, "price asked, averaged over the hours sold"
     )
-    yield _ratio("rate.effective", made["revenue.gpu"], sold, per_hour, "GPU revenue / hours sold")
+    if made["revenue.total"].value is None:
+        why, inputs = made["revenue.total"].why or "", ("revenue.gpu", sold.path)
+        yield unknown("rate.effective", per_hour, "GPU revenue / hours sold", why, inputs=inputs)
+    else:
+        yield _ratio(
+            "rate.effective", made["revenue.gpu"], sold, per_hour, "GPU revenue / hours sold"
+        )
     yield _ratio("margin.per_sold_hour", made["margin.net"], sold, per_hour, "margin / hours sold")
 
 

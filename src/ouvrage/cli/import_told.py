@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.clock import now_us
-from ouvrage.adapters.feeds.told import Told, day_text, days_text, key_part, name_part
+from ouvrage.adapters.feeds.told import Told, day_text, key_part, name_part
 from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.names import is_campaign
 from ouvrage.base.text import safe
 from ouvrage.base.time import DAY
+from ouvrage.books.period import day_of
 from ouvrage.cli.booking import Booked, book
 from ouvrage.cli.ledger import Ledger
 from ouvrage.cli.options import moment
 from ouvrage.cli.output import say_json, say_text
+from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
@@ -67,14 +69,20 @@ def holding(ledger: Ledger, kind: str) -> list[Stated]:
             valid_to=entry.fact.valid_to,
             grade=entry.fact.grade,
         )
-        for entry in in_force(ledger.store.records(kind=kind))
+        for entry in _standing(ledger, kind)
         if entry.fact.source == own
     ]
 
 
 def values(ledger: Ledger, kind: str) -> list[Any]:
     """Everything of a kind that holds, whoever states it."""
-    return [read(entry.fact) for entry in in_force(ledger.store.records(kind=kind))]
+    return [read(entry.fact) for entry in _standing(ledger, kind)]
+
+
+def _standing(ledger: Ledger, kind: str) -> list[Recorded]:
+    """The records of a kind that nothing corrected or withdrew."""
+    kinds = (kind, Withdrawal.KIND)
+    return in_force(entry for each in kinds for entry in ledger.store.records(kind=each))
 
 
 def fresh(known: Iterable[Stated], offered: Iterable[Stated]) -> tuple[list[Stated], int]:
@@ -253,12 +261,14 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def covered(stated: Iterable[Stated]) -> str:
-    """The days that statements are about, in words."""
+def covered(stated: Iterable[Stated], zone: str = "UTC") -> str:
+    """The days that statements are about, in words, by the clock of a zone."""
     spans = [(each.valid_from, each.valid_to or each.valid_from + 1) for each in stated]
     if not spans:
         return "no period"
-    return days_text(min(a for a, _ in spans), max(b for _, b in spans))
+    begins, ends = min(a for a, _ in spans), max(b for _, b in spans)
+    first, last = day_of(begins, zone), day_of(max(begins, ends - 1), zone)
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
@@ -281,7 +291,8 @@ def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
         first = day_text(min(days))
         told.note(
             f"{counted(len(days), 'day')} with {code} without a rate to {home}: "
-            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO (it counts for {_RATE_DAYS} days)"
+            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO "
+            f"(one holds until the next; after {_RATE_DAYS} days the books say how old it is)"
         )
 
 

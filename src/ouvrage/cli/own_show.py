@@ -94,6 +94,8 @@ def _stated_rows(here: Owning) -> Iterator[Row]:
     """A row for each statement: what, what it says, from when, its grade, who says it."""
     ends = _Dated(here.place.zone)
     for known, what, says in _statements(here, ends):
+        _, own, natural = known.key.partition("/own/")
+        what = natural.rpartition("/")[0] if own else what  # as it is withdrawn
         yield what, says, ends.day(known.valid_from), known.grade, known.said_by
 
 
