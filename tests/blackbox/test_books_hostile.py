@@ -47,7 +47,9 @@ def test_a_machine_mapped_to_the_wrong_node_is_mapped_anew_and_back_and_the_book
 def test_a_node_that_is_not_there_is_refused_and_another_machine_is_told(owner: Home):
     done = owner.inside("import", "vast-earnings", "october.json", "--machine", "35798=nodeX")
     assert (done.code, "there is no node nodeX" in done.err) == (2, True), done.err
-    assert owner.inside("import", "vast-earnings", "october.json", "--machine", "35798=n1").code == 0
+    assert (
+        owner.inside("import", "vast-earnings", "october.json", "--machine", "35798=n1").code == 0
+    )
     told = owner.inside("import", "vast-earnings", "october.json", "--machine", "1=n1")
     assert "machine 1 of --machine is not in this; it names 35798" in told.out
 
@@ -61,7 +63,9 @@ def test_what_came_back_does_not_rewrite_where_it_was(owner: Home):
         assert "recorded" in said.first
     displaced = owner.inside("own", "gpu", "new", "--node", "n1", "--slot", "1", "--since", "2026-09-01")  # fmt: skip
     assert "; n1-gpu1 leaves slot 1: recorded." in displaced.first
-    stated = {row["what"]: row["says"] for row in owner.inside("own", "show", "--json").json["stated"]}
+    stated = {
+        row["what"]: row["says"] for row in owner.inside("own", "show", "--json").json["stated"]
+    }
     assert stated["node/n2"] == "in service until 2026-03-01"
     assert stated["node/n2/2026-05-01"] == "in service"
     assert stated["device/n1-gpu0/n1/2026-08-01"] == "RTX 4090 in n1"
@@ -70,7 +74,9 @@ def test_what_came_back_does_not_rewrite_where_it_was(owner: Home):
     assert was["total"]["figures"]["hours.owned"]["value"] == str(2 * 672)
 
 
-def test_days_that_no_books_have_and_periods_to_come_are_refused_and_nothing_is_written(owner: Home):
+def test_days_that_no_books_have_and_periods_to_come_are_refused_and_nothing_is_written(
+    owner: Home,
+):
     facts = owner.facts()
     for words in (
         ("own", "node", "n9", "--since", "0001-01-01"),
@@ -88,7 +94,9 @@ def test_days_that_no_books_have_and_periods_to_come_are_refused_and_nothing_is_
         assert (done.code, done.err.startswith("error[")) == (2, True), (words, done.out, done.err)
     assert owner.facts() == facts
     before = owner.inside("books", "pnl", "--month", "2020-01")
-    assert before.first.endswith("no GPU stood there in January 2020, and nothing was earned or spent.")
+    assert before.first.endswith(
+        "no GPU stood there in January 2020, and nothing was earned or spent."
+    )
 
 
 def test_days_of_bills_are_of_the_site_and_an_answer_cut_off_is_named_so(

@@ -72,7 +72,9 @@ def _unearned(made: Account) -> Iterator[Gap]:
     told, owned = (sum(both[i] for both in made.covered.values()) for i in (0, 1))
     if owned and Fraction(told, owned) < LEAST_COVERED:
         blank = [device for device, (known, whole) in made.covered.items() if known < whole]
-        nodes = sorted(n for n, devices in made.grid.stretches.items() if devices.keys() & set(blank))
+        nodes = sorted(
+            n for n, devices in made.grid.stretches.items() if devices.keys() & set(blank)
+        )
         yield Gap(
             what="earnings", abouts=tuple(f"node:{node}" for node in nodes), unit=made.grid.currency,
             held=None, low=None, high=None,

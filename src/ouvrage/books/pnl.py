@@ -77,8 +77,19 @@ def statement_of(made: Account, by: str, *, payback: bool | None = None) -> Stat
         by=by,
         rows=tuple(rows),
         total=sheet_of(made, made.cells, f"{grid.site}/{period.name}", so_far),
-        notes=made.notes,
+        notes=(*made.notes, *(_hours_nowhere(made, by))),
     )
+
+
+def _hours_nowhere(made: Account, by: str) -> Iterable[str]:
+    """Say that a channel or tenant earned in hours that nobody can give to it, with what they cost."""
+    blank = sum(states.get("unknown", 0) for states in made.hours.values())
+    earned = {c for line, c in made.sums if line.startswith("revenue.") and c.channel is not None}
+    if by in ("channel", "tenant") and blank and earned - made.hours.keys():
+        yield (
+            f"of {blank // HOUR} h no fact says who had them: what they cost stands under {UNSOLD}, also "
+            "where somebody had them, so the margin of what earned in them is too high"
+        )
 
 
 def sheet_named(made: Account, name: str) -> Sheet | None:

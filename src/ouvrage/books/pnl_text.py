@@ -207,7 +207,7 @@ def _row(sheet: Sheet, plain: bool) -> Sequence[str]:
     )
     return (
         safe(name_of(sheet)),
-        fixed(Fraction(sheet["hours.owned"].value or 0), 1),
+        _row_hours(sheet),
         "?" if use is None else percent(use),
         "?" if rate is None else _rate(rate),
         _money(sheet["revenue.total"], plain),
@@ -215,6 +215,12 @@ def _row(sheet: Sheet, plain: bool) -> Sequence[str]:
         _money(sheet["margin.net"], plain),
         "?" if per is None else ("-" if per < 0 else "") + _rate(abs(per)),
     )
+
+
+def _row_hours(sheet: Sheet) -> str:
+    """Hours of a row; what earned without any is not known to have had none."""
+    owned = Fraction(sheet["hours.owned"].value or 0)
+    return "?" if not owned and sheet["revenue.recorded"].value else fixed(owned, 1)
 
 
 def statement_json(statement: Statement) -> dict[str, Any]:

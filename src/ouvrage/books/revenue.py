@@ -194,7 +194,9 @@ def _fee_by_term(
     grid: Grid, channel: str, at_us: int, gross: Amount, weights: Weights, sums: Sums
 ) -> None:
     rate = grid.terms.at(f"channel:{channel}", "fee", at_us)
-    if rate is not None and (rate.value or rate.key):  # own tenants pay no platform: nothing is assumed
+    if rate is not None and (
+        rate.value or rate.key
+    ):  # own tenants pay no platform: nothing is assumed
         fee = Amount(
             line="cost.fee",
             value=gross.value * rate.value,

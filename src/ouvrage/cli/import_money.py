@@ -221,7 +221,9 @@ def bills(
         done = recorded(ledger, every, CostBill.KIND)
         said = [each for told in every for each in told.stated]
         rates_needed(ledger, every[0], said)
-    done.first = f"{counted(len(said), 'bill')} of {_sums(said) or 'nothing'} ◐, {covered(said, where)}"
+    done.first = (
+        f"{counted(len(said), 'bill')} of {_sums(said) or 'nothing'} ◐, {covered(said, where)}"
+    )
     done.more = "What they do to the margin: ouvrage books pnl"
     return tell(done, as_json, plain)
 

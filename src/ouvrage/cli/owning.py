@@ -124,9 +124,7 @@ def site_stated(place: Place, at_us: int) -> Stated:
     return _stated(f"own/site/{place.site}", value, f"site:{place.site}", at_us, None)
 
 
-def node_stated(
-    node: str, site: str, from_us: int, to_us: int | None, again: str = ""
-) -> Stated:
+def node_stated(node: str, site: str, from_us: int, to_us: int | None, again: str = "") -> Stated:
     """A machine in service; ``again`` is the day on which it came back, empty for its first time."""
     check_name("node", node, "--node node-1")
     if node == site:
@@ -134,12 +132,16 @@ def node_stated(
             "node/name", f"{node} is the name of the site too",
             hint="figures are named by either, so choose another: --node node-1",
         )  # fmt: skip
-    return _stated(f"own/node/{node}{again and '/' + again}", Node(node=node, site=site), f"node:{node}", from_us, to_us)
+    return _stated(
+        f"own/node/{node}{again and '/' + again}",
+        Node(node=node, site=site),
+        f"node:{node}",
+        from_us,
+        to_us,
+    )
 
 
-def device_stated(
-    placed: DevicePlaced, from_us: int, to_us: int | None, again: str = ""
-) -> Stated:
+def device_stated(placed: DevicePlaced, from_us: int, to_us: int | None, again: str = "") -> Stated:
     """A GPU in its machine; ``again`` is the day on which it came back, empty for its first time."""
     check_name("device", placed.device, "node-1-gpu0")
     natural = f"own/device/{placed.device}/{placed.node}{again and '/' + again}"

@@ -209,7 +209,10 @@ def facts_of(plan: Plan, record: OwnerRecord) -> Found:
     if held is None:
         making.assumed += [
             (f"{word} of site:{place.site}", value, why)
-            for word, value, why in (("currency", place.currency, _CURRENCY), ("zone", place.zone, _ZONE))
+            for word, value, why in (
+                ("currency", place.currency, _CURRENCY),
+                ("zone", place.zone, _ZONE),
+            )
             if not plan.site.get(word)
         ]
     about = f"site:{place.site}"
