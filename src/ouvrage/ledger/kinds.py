@@ -23,6 +23,7 @@ from ouvrage.model import (
     assets,
     cash,
     earnings,
+    focus,
     gpus,
     meters,
     occupancy,
@@ -88,6 +89,7 @@ KINDS: dict[tuple[str, int], type] = {
         meters.MeterReading,
         tariffs.Tariff,
         tariffs.SpotPrices,
+        focus.FocusCharge,
     )
 }
 

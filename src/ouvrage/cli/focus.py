@@ -1,0 +1,170 @@
+"""``ouvrage focus``: bills of clouds in FOCUS, brought in whole, added up exactly and checked row by row.
+
+Decides only what is told: a flagged row comes in like any other, and only a row that cannot be read, or a
+file that is none, ends otherwise than with 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ouvrage.adapters.feeds.focus import Charged, read_focus, statements
+from ouvrage.adapters.feeds.table import decoded
+from ouvrage.adapters.feeds.told import Told
+from ouvrage.base.errors import OuvrageError
+from ouvrage.base.grades import Grade
+from ouvrage.base.text import safe
+from ouvrage.books.focus import COSTS, RULES, Flag, Total, factor, flags_of, totals
+from ouvrage.cli.booking import Booked, book
+from ouvrage.cli.import_told import counted, holding, read_bytes, values
+from ouvrage.cli.ledger import opened
+from ouvrage.cli.options import json_option
+from ouvrage.cli.output import say_json, say_text, table
+from ouvrage.model.focus import FocusCharge
+
+_MOST_ROWS = 12
+_MOST_FAULTS = 20
+_BY = {"provider": "ProviderName", "service": "ServiceName", "account": "SubAccountId",
+       "category": "ChargeCategory", "resource": "ResourceId"}  # fmt: skip
+
+
+@click.group(name="focus")
+def focus() -> None:
+    """Bills of clouds in FOCUS: what was billed, exactly, and which rows contradict themselves."""
+
+
+@focus.command(name="import")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@json_option
+def import_(file: Path, as_json: bool) -> int:
+    """Bring in an export (CSV), add it up, and flag the rows that cannot be right.
+
+    Every row that can be read comes in, flagged or not. The same export again changes nothing; one made
+    again with other amounts corrects. Rows are counted from 1, without the line of names.
+    """
+    told = Told(form="focus", file=str(file))
+    charged = read_focus(decoded(read_bytes(file), "utf-8-sig", str(file)), told)
+    with opened() as ledger:
+        said = statements(holding(ledger, FocusCharge.KIND), charged)
+        booked = book(ledger, said)
+    if as_json:
+        say_json(_json(told, charged, booked))
+    else:
+        say_text("\n".join(safe(line) for line in _lines(told, charged, booked)))
+    return 1 if told.faults else 0
+
+
+def _json(told: Told, charged: Sequence[Charged], booked: Booked) -> dict[str, Any]:
+    found = totals([each.charge for each in charged])
+    only = found[0].sums if len(found) == 1 else dict.fromkeys(COSTS)
+    return {
+        "rows": told.rows,
+        "sums": only,
+        "flagged": [{"row": flag.row, "rule": flag.rule} for flag in _flags(charged)],
+        "currencies": [
+            {"currency": t.currency, "rows": t.rows, "sums": t.sums, "null": t.unknown}
+            for t in found
+        ],
+        "new": booked.new,
+        "same": booked.same,
+        "corrected": booked.corrected,
+        "faults": [fault.as_json() for fault in told.faults],
+        "notes": [f"{words} ({count})" for words, count in told.notes.items()],
+    }
+
+
+def _flags(charged: Sequence[Charged]) -> list[Flag]:
+    return flags_of((each.row, each.charge) for each in charged)
+
+
+def _lines(told: Told, charged: Sequence[Charged], booked: Booked) -> list[str]:
+    found = totals([each.charge for each in charged])
+    flags = _flags(charged)
+    rows = len({flag.row for flag in flags})
+    billed = " and ".join(f"{t.sums['BilledCost']} {t.currency}" for t in found) or "nothing"
+    lines = [
+        f"{counted(told.rows, 'row')}: {billed} {Grade.METERED.mark} billed; "
+        f"{counted(rows, 'row')} flagged",
+        f"  statements: {booked.words}",
+    ]
+    lines += _sums(found)
+    for rule in RULES:
+        numbers = [flag.row for flag in flags if flag.rule == rule.name]
+        if numbers:
+            what = f"{counted(len(numbers), 'row')} ({_numbers(numbers)})"
+            lines.append(f"  {rule.name}: {what}: {rule.words}")
+            lines += _by_one_factor(charged, set(numbers)) if rule is RULES[0] else []
+    lines += [f"  note: {words} ({count})" for words, count in told.notes.items()]
+    if told.faults:
+        lines.append(f"  {len(told.faults)} could not be read, all others came in:")
+        lines += [f"    {fault.line}" for fault in told.faults[:_MOST_FAULTS]]
+        if len(told.faults) > _MOST_FAULTS:
+            lines.append(f"    and {len(told.faults) - _MOST_FAULTS} more; --json lists them all")
+    return [*lines, "What it was for: ouvrage focus sums --by service"]
+
+
+def _sums(found: Sequence[Total]) -> list[str]:
+    lines: list[str] = []
+    for total in found:
+        for name, text in total.sums.items():
+            null = total.unknown.get(name)
+            words = f"   null in {counted(null, 'row')}, which the sum leaves out" if null else ""
+            lines.append(f"  {name:<15} {text} {total.currency}{words}")
+    return lines
+
+
+def _numbers(rows: Sequence[int]) -> str:
+    more = f", … {len(rows) - _MOST_ROWS} more" if len(rows) > _MOST_ROWS else ""
+    return ", ".join(map(str, rows[:_MOST_ROWS])) + more
+
+
+def _by_one_factor(charged: Sequence[Charged], rows: set[int]) -> list[str]:
+    """Say where every row misses its product by the same factor: then the quantity has another unit."""
+    factors = {round(found) for c in charged if c.row in rows and (found := factor(c.charge))}
+    if len(factors) != 1 or factors & {0, 1}:
+        return []
+    return [
+        f"    each by a factor of {factors.pop():,}: their PricingQuantity is that much too small"
+    ]
+
+
+@focus.command(name="sums")
+@click.option("--by", type=click.Choice(list(_BY)), default="provider", help="provider, service, …")
+@json_option
+def sums(by: str, as_json: bool) -> None:
+    """What all bills in FOCUS add up to, by provider, service, account, category or resource."""
+    with opened() as ledger:
+        charges: list[FocusCharge] = values(ledger, FocusCharge.KIND)
+    if not charges:
+        raise OuvrageError(
+            "focus/none", "no bill in FOCUS is known", hint="ouvrage focus import FILE"
+        )
+    groups: dict[str | None, list[FocusCharge]] = {}
+    for each in charges:
+        groups.setdefault(_value(each, by), []).append(each)
+    found = [(name, total) for name, group in groups.items() for total in totals(group)]
+    found.sort(key=lambda each: (each[1].currency, each[0] is None, each[0] or ""))
+    if as_json:
+        say_json({"by": by, "sums": [
+            {by: name, "currency": t.currency, "rows": t.rows, "sums": t.sums, "null": t.unknown}
+            for name, t in found
+        ]})  # fmt: skip
+        return
+    whole = totals(charges)
+    first = " and ".join(f"{t.sums['BilledCost']} {t.currency}" for t in whole)
+    rows = [
+        (safe(name or "not said"), str(t.rows), *t.sums.values(), t.currency) for name, t in found
+    ]
+    say_text(f"{first} {Grade.METERED.mark} billed in {counted(len(charges), 'charge')}\n")
+    say_text(table((by, "rows", *COSTS, "in"), rows, "<>>>>><"))
+    say_text("\nOther views: ouvrage focus sums --by account")
+
+
+def _value(charge: FocusCharge, by: str) -> str | None:
+    if by in ("provider", "category"):
+        return charge.provider if by == "provider" else charge.category
+    return next((cell.text for cell in charge.cells if cell.name == _BY[by]), None)
