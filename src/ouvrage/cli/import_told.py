@@ -280,13 +280,14 @@ def joined(one: Booked, other: Booked) -> Booked:
 def tell(done: Imported, as_json: bool) -> int:
     """Print what came in and what did not; the exit code."""
     if as_json:
-        say_json(_json(done))
+        say_json(imported_json(done))
     else:
-        say_text("\n".join(safe(line) for line in _lines(done)))
+        say_text("\n".join(imported_lines(done)))
     return 1 if done.flagged else 0
 
 
-def _json(done: Imported) -> dict[str, Any]:
+def imported_json(done: Imported) -> dict[str, Any]:
+    """What ``--json`` prints of every import."""
     return {
         "summary": done.first,
         "rows": sum(each.rows for each in done.told),
@@ -314,7 +315,8 @@ def _notes(told: Told) -> list[str]:
     return [words if count == 1 else f"{words} ({count})" for words, count in told.notes.items()]
 
 
-def _lines(done: Imported) -> list[str]:
+def imported_lines(done: Imported, more: Sequence[str] = ()) -> list[str]:
+    """What a person is told of every import, with lines of its own before the last, safe to print."""
     rows = sum(each.rows for each in done.told)
     lines = [done.first, f"  {counted(rows, 'row')} read; statements: {done.booked.words}"]
     if done.older:
@@ -334,7 +336,7 @@ def _lines(done: Imported) -> list[str]:
         lines += [f"    {line}" for line in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             lines.append(f"    and {len(faults) - _MOST_FAULTS} more; --json lists them all")
-    return [*lines, *([done.more] if done.more else [])]
+    return [safe(line) for line in (*lines, *more, *([done.more] if done.more else ()))]
 
 
 def recorded(

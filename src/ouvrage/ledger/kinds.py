@@ -22,6 +22,7 @@ from ouvrage.model import (
     accepted,
     assets,
     cash,
+    cluster,
     earnings,
     focus,
     gpus,
@@ -90,6 +91,8 @@ KINDS: dict[tuple[str, int], type] = {
         tariffs.Tariff,
         tariffs.SpotPrices,
         focus.FocusCharge,
+        cluster.ClusterJobRow,
+        cluster.ClusterNodeEvent,
     )
 }
 
