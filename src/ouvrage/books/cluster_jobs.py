@@ -10,16 +10,14 @@ the others fill in. Steps never add time to a job: they lie within it, or end a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from ouvrage.base.nodelists import unfolded
 from ouvrage.books.known import Known
-from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent
-from ouvrage.model.occupancy import DeviceState
+from ouvrage.model.cluster import ClusterJobRow
 
 Row = Known[ClusterJobRow]
-T = TypeVar("T")
 GOING = frozenset(
     [
         "COMPLETING",
@@ -44,11 +42,6 @@ GOING = frozenset(
 """States in which a job has not come to its end."""
 BEGUN_ANEW = frozenset(("BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REQUEUED"))
 """States after which the same job may begin again at once."""
-DOWN = frozenset(["DOWN", "ERROR", "FAIL", "FAILING", "NO_RESPOND", "NOT_RESPONDING", "UNKNOWN"])
-DRAINED = frozenset(["DRAIN", "DRAINED", "DRAINING", "MAINT", "MAINTENANCE", "REBOOT"]) | {
-    "NOT SAID"
-}
-"""Words of a node's state, of which it may have several: ``IDLE+DRAIN``."""
 _FILLED = (
     "shown", "submit_us", "start_us", "elapsed_us", "nodes", "node_count", "gpus", "cpus", "account",
     "user", "partition",
@@ -241,110 +234,6 @@ def _ends_after(step: Row, end_us: int | None) -> bool:
     return end_us is not None and step.value.end_us is not None and step.value.end_us > end_us
 
 
-# From here: what the calendar of an owner's nodes makes of it.
-
-
-def states_of(
-    rows: Iterable[Row], events: Iterable[Known[ClusterNodeEvent]], nodes: Iterable[str]
-) -> Iterator[Known[DeviceState]]:
-    """What a cluster's accounting says about an owner's nodes, as states of their devices.
-
-    A job without a node list, without a number of GPUs, or with one that its nodes do not share
-    evenly says nothing about a device. A drained node is in maintenance once its last job has left it.
-    """
-    ours = frozenset(nodes)
-    busy: dict[str, list[tuple[int, int]]] = {}
-    for attempt in attempts_of(rows):
-        placed = _placed(attempt)
-        for node in attempt.nodes if placed else ():
-            if node in ours and attempt.start_us is not None and attempt.until_us is not None:
-                busy.setdefault(node, []).append((attempt.start_us, attempt.until_us))
-                yield _working(attempt, node, placed)
-    for event in _events(events):
-        if event.value.node in ours:
-            yield from _out_of_service(event, busy.get(event.value.node, ()))
-
-
-def _placed(attempt: Attempt) -> int:
-    """How many GPUs it had on each of its nodes; 0 where that cannot be said."""
-    if not attempt.gpus or not attempt.nodes or attempt.gpus % len(attempt.nodes):
-        return 0
-    if attempt.start_us is None or attempt.until_us is None or attempt.until_us <= attempt.start_us:
-        return 0
-    return attempt.gpus // len(attempt.nodes)
-
-
-def is_placed(attempt: Attempt) -> bool:
-    """Whether the calendar can say on which nodes a job had how many GPUs."""
-    return _placed(attempt) > 0
-
-
-def _working(attempt: Attempt, node: str, count: int) -> Known[DeviceState]:
-    state = DeviceState(
-        device=None, node=node, count=count, state="working",
-        cause=f"job {attempt.state.lower().replace('_', ' ')}", channel=None,
-        tenant=attempt.account, lease=attempt.name,
-    )  # fmt: skip
-    return Known(
-        value=state, valid_from=attempt.start_us or 0, valid_to=attempt.until_us,
-        grade=attempt.known.grade, key=attempt.known.key,
-    )  # fmt: skip
-
-
-def _events(events: Iterable[Known[ClusterNodeEvent]]) -> list[Known[ClusterNodeEvent]]:
-    """One event for each node, state and beginning: the one whose end is stated, else the last seen."""
-    best: dict[tuple[str, str, str, int], Known[ClusterNodeEvent]] = {}
-    for each in sorted(
-        events, key=lambda e: (e.value.end_us or 0, e.value.seen_us or 0, repr(e.value))
-    ):
-        said = each.value
-        best[said.cluster, said.node, said.state, said.start_us] = each
-    return list(best.values())
-
-
-def _out_of_service(
-    event: Known[ClusterNodeEvent], busy: Sequence[tuple[int, int]]
-) -> Iterator[Known[DeviceState]]:
-    said = event.value
-    words = {word.rstrip("*~#!%$@^-") for word in said.state.upper().split("+")}
-    cause = " ".join(part for part in (said.state.lower(), said.reason) if part)[:200]
-    state = DeviceState(
-        device=None, node=said.node, count=None, state="down", cause=cause, channel=None,
-        tenant=None, lease=None,
-    )  # fmt: skip
-    end = event.valid_to
-    if words & DOWN:
-        yield _as(event, state, event.valid_from, end)
-    if words & DOWN or not words & DRAINED:
-        return
-    for begins, ends in _without(event.valid_from, end, busy):
-        yield _as(event, replace(state, state="maintenance"), begins, ends)
-    if busy:
-        draining = replace(state, state="free", cause=f"takes no new job: {cause}")
-        yield _as(event, draining, event.valid_from, end)
-
-
-def _as(known: Known[Any], value: T, valid_from: int, valid_to: int | None) -> Known[T]:
-    return Known(
-        value=value, valid_from=valid_from, valid_to=valid_to, grade=known.grade, key=known.key
-    )
-
-
-def _without(
-    begins: int, ends: int | None, busy: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int | None]]:
-    """What is left of a time without the stretches of some jobs."""
-    at = begins
-    for start, end in sorted(busy):
-        if ends is not None and start >= ends:
-            break
-        if start > at:
-            yield at, start
-        at = max(at, end)
-    if ends is None or at < ends:
-        yield at, ends
-
-
 def hours_by_state(attempts: Iterable[Attempt]) -> Mapping[str, int]:
     """GPU time by state, of what is known, in microseconds."""
     found: dict[str, int] = {}
@@ -352,3 +241,12 @@ def hours_by_state(attempts: Iterable[Attempt]) -> Mapping[str, int]:
         if each.gpu_us is not None:
             found[each.state] = found.get(each.state, 0) + each.gpu_us
     return found
+
+
+def gpus_per_node(attempt: Attempt) -> int:
+    """How many GPUs it had on each of its nodes; 0 where that cannot be said."""
+    if not attempt.gpus or not attempt.nodes or attempt.gpus % len(attempt.nodes):
+        return 0
+    if attempt.start_us is None or attempt.until_us is None or attempt.until_us <= attempt.start_us:
+        return 0
+    return attempt.gpus // len(attempt.nodes)

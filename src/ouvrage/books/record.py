@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import Any
 
 from ouvrage.base.grades import Grade
-from ouvrage.books.cluster_jobs import states_of
+from ouvrage.books.cluster_states import states_of
 from ouvrage.books.known import FOR_EVER, Known
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.assets import Asset, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, SupportTime
-from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent
+from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.occupancy import DeviceState
@@ -58,6 +58,7 @@ class OwnerRecord:
     rates: tuple[Known[ExchangeRate], ...] = ()
     cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
     cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
+    cluster_whole: tuple[Known[ClusterWhole], ...] = ()
     as_of: int = 0
 
     def site(self, name: str) -> Known[Site] | None:
@@ -116,6 +117,7 @@ _FIELDS: dict[type, str] = {
     ExchangeRate: "rates",
     ClusterJobRow: "cluster_rows",
     ClusterNodeEvent: "cluster_events",
+    ClusterWhole: "cluster_whole",
 }
 OWNER_KINDS: tuple[str, ...] = tuple(kind.KIND for kind in _FIELDS)
 """The kinds of facts that the books read; withdrawals may concern any of them."""
@@ -128,9 +130,9 @@ def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
     found: dict[str, list[Known[Any]]] = {name: [] for name in _FIELDS.values()}
     for known in _decoded(ours):
         found[_FIELDS[type(known.value)]].append(known)
-    found["states"] += states_of(
-        found["cluster_rows"], found["cluster_events"], {each.value.node for each in found["nodes"]}
-    )
+    nodes = {each.value.node for each in found["nodes"]}
+    rows, events = found["cluster_rows"], found["cluster_events"]
+    found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
     terms = _terms(found.pop("terms"))

@@ -16,13 +16,13 @@ import click
 
 from ouvrage.adapters.feeds.node_events import is_node_list, read_events
 from ouvrage.adapters.feeds.sacct import read_sacct, text_of
-from ouvrage.adapters.feeds.told import Told, key_part
+from ouvrage.adapters.feeds.told import Told, key_part, name_part
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
 from ouvrage.base.names import check_name
 from ouvrage.base.numbers import decimal_text, fixed
 from ouvrage.base.time import HOUR
-from ouvrage.books.cluster_jobs import Attempt, attempts_of, hours_by_state, is_placed
+from ouvrage.books.cluster_jobs import Attempt, attempts_of, gpus_per_node, hours_by_state
 from ouvrage.books.known import Known
 from ouvrage.books.period import Period, period_named
 from ouvrage.cli.booking import book
@@ -43,8 +43,7 @@ from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
-from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent
-from ouvrage.model.occupancy import DeviceState
+from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.sites import Node
 
 KINDS = (ClusterJobRow.KIND, ClusterNodeEvent.KIND)
@@ -134,9 +133,10 @@ def _recorded(ledger: Ledger, told: list[Told], period: Period | None) -> tuple[
     events = [each for each in said if isinstance(each.value, ClusterNodeEvent)]
     nodes = {node for each in attempts for node in each.nodes} | {e.value.node for e in events}
     owned = nodes & {each.node for each in values(ledger, Node.KIND)}
+    clusters = {each.value.cluster for each in said}
     booked = book(ledger, said)
     if period is not None:
-        booked = joined(booked, book(ledger, [_free(node, period) for node in sorted(owned)]))
+        booked = joined(booked, book(ledger, [_whole(name, period) for name in sorted(clusters)]))
     done = Imported(told=told, booked=booked)
     jobs = Jobs(
         distinct=len(rows), attempts=attempts, nodes=frozenset(nodes), owned=frozenset(owned),
@@ -159,18 +159,14 @@ def _known(each: Stated) -> Known[ClusterJobRow]:
     )
 
 
-def _free(node: str, period: Period) -> Stated:
-    state = DeviceState(
-        device=None, node=node, count=None, state="free", cause="no job", channel=None, tenant=None,
-        lease=None,
-    )  # fmt: skip
+def _whole(cluster: str, period: Period) -> Stated:
     return Stated(
-        natural=f"sacct-whole/{key_part(node)}/{period.from_us}..{period.to_us}",
-        value=state,
-        subject=f"node:{node}",
+        natural=f"sacct-whole/{key_part(cluster)}/{period.from_us}..{period.to_us}",
+        value=ClusterWhole(cluster=cluster),
+        subject=f"cluster:{name_part(cluster)}",
         valid_from=period.from_us,
         valid_to=period.to_us,
-        grade=Grade.METERED,
+        grade=Grade.REPORTED,
     )
 
 
@@ -222,7 +218,7 @@ def _json(jobs: Jobs) -> dict[str, Any]:
 
 def _not_placed(jobs: Jobs) -> int:
     """Attempts with GPU time of which the calendar cannot say on which node it was."""
-    return sum(bool(each.gpu_us) and not is_placed(each) for each in jobs.attempts)
+    return sum(bool(each.gpu_us) and not gpus_per_node(each) for each in jobs.attempts)
 
 
 def _lines(jobs: Jobs) -> list[str]:

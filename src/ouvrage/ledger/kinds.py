@@ -93,6 +93,7 @@ KINDS: dict[tuple[str, int], type] = {
         focus.FocusCharge,
         cluster.ClusterJobRow,
         cluster.ClusterNodeEvent,
+        cluster.ClusterWhole,
     )
 }
 

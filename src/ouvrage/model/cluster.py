@@ -58,3 +58,13 @@ class ClusterNodeEvent:
     start_us: int
     end_us: int | None
     seen_us: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterWhole:
+    """Somebody says that every job of ``cluster`` in the fact's period is recorded: the rest was free."""
+
+    KIND: ClassVar[str] = "cluster.whole"
+    VERSION: ClassVar[int] = 1
+
+    cluster: str

@@ -131,11 +131,11 @@ def _head(cells: Sequence[str], told: Told) -> list[str]:
 def _charged(number: int, row: Row, told: Told) -> Charged | None:
     cells = {name: _cell(value) for name, value in row.cells.items()}
     numbers = {field: _number(row, cells, name) for field, name in _NUMBERS.items()}
-    currency, category = (
-        _needed(row, cells, name) for name in ("BillingCurrency", "ChargeCategory")
-    )
-    begins, ends = (_moment(row, cells, f"ChargePeriod{end}", told) for end in ("Start", "End"))
-    if None in (currency, category, begins, ends):
+    currency = _needed(row, cells, "BillingCurrency")
+    category = _needed(row, cells, "ChargeCategory")
+    begins = _moment(row, cells, "ChargePeriodStart", told)
+    ends = _moment(row, cells, "ChargePeriodEnd", told)
+    if currency is None or category is None or begins is None or ends is None:
         return None
     if ends < begins:
         row.fault("ChargePeriodEnd", cells["ChargePeriodEnd"], "an end after the beginning")

@@ -289,10 +289,14 @@ class _JobRow:
 
     def _times(self) -> tuple[int | None, int | None, int | None] | None:
         """Submit, start and end; None, and a fault, where they cannot be settled."""
-        choices = [self._moments(name) for name in ("submit", "start", "end")]
+        submits, starts, ends = (self._moments(name) for name in ("submit", "start", "end"))
         if self._row.faults:
             return None
-        every = [times for times in product(*choices) if _in_order(times[1], times[2])]
+        every = [
+            (submit, start, end)
+            for submit, start, end in product(submits, starts, ends)
+            if _in_order(start, end)
+        ]
         fitting = every if len(every) < 2 else [times for times in every if self._fits(*times)]
         if len(fitting) == 1 and any(at is not None for at in fitting[0]):
             return fitting[0]
