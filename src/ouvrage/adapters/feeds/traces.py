@@ -59,11 +59,9 @@ def read_pods(text: str, told: Told) -> list[Pod]:
     names = ("name", "num_gpu", "gpu_milli", "deletion_time", "scheduled_time", "pod_phase")
     found: list[Pod] = []
     for row in _rows(text, told, names, "--pods"):
-        gpus, milli = _whole(row, "num_gpu"), _whole(row, "gpu_milli")
-        begins, ends = _whole(row, "scheduled_time"), _whole(row, "deletion_time")
-        never = not row.cells["scheduled_time"].strip()
-        if gpus is None or milli is None or (not never and ends is None and not row.faults):
-            row.fault("deletion_time", row.cells["deletion_time"], "a number of seconds")
+        gpus, milli = _needed(row, "num_gpu"), _needed(row, "gpu_milli")
+        begins = _whole(row, "scheduled_time")
+        ends = None if begins is None else _needed(row, "deletion_time")
         if milli is not None and milli > 1000:
             row.fault("gpu_milli", milli, "at most 1000 thousandths of a GPU")
         if begins is not None and ends is not None and ends < begins:
@@ -73,7 +71,7 @@ def read_pods(text: str, told: Told) -> list[Pod]:
             node = str(row.cells.get("node", "") or row.cells.get("node_name", "")).strip()
             pod = Pod(
                 name=str(row.cells["name"]), phase=str(row.cells["pod_phase"]), milli=gpus * milli,
-                begins=begins, ends=None if begins is None else ends, node=node or None,
+                begins=begins, ends=ends, node=node or None,
             )  # fmt: skip
             found.append(pod)
     return found
@@ -83,9 +81,7 @@ def read_nodes(text: str, told: Told) -> list[PodNode]:
     """The nodes of a trace and how many GPUs each has."""
     found: list[PodNode] = []
     for row in _rows(text, told, ("sn", "gpu"), "--nodes"):
-        gpus = _whole(row, "gpu")
-        if gpus is None and not row.faults:
-            row.fault("gpu", None, "a number of GPUs")
+        gpus = _needed(row, "gpu")
         told.faults += row.faults
         if not row.faults and gpus is not None:
             found.append(PodNode(name=str(row.cells["sn"]), gpus=gpus))
@@ -101,6 +97,12 @@ def _whole(row: Row, name: str) -> int | None:
         row.fault(name, text, "a whole number")
         return None
     return int(found)
+
+
+def _needed(row: Row, name: str) -> int | None:
+    if not row.cells[name].strip():
+        row.fault(name, None, "a whole number")
+    return _whole(row, name)
 
 
 def _rows(text: str, told: Told, names: Sequence[str], option: str) -> Iterable[Row]:
