@@ -77,7 +77,7 @@ def test_the_published_sample_adds_up_and_its_odd_rows_are_flagged(sample: Path,
     assert "    each by a factor of 10,000: their PricingQuantity is that much too small" in again
     assert len(home.facts()) == 1000
     by = home.inside("focus", "sums", "--json").json["sums"]
-    assert [(each["provider"], each["rows"]) for each in by] == [
+    assert [(each["by"]["provider"], each["rows"]) for each in by] == [
         ("AWS", 942), ("Microsoft", 51), ("Oracle", 7),
     ]  # fmt: skip
     assert home.inside("verify").code == 0
@@ -113,7 +113,7 @@ def test_currencies_are_never_added_up(tmp_path: Path):
     charged, _ = read({}, {"BillingCurrency": "EUR", "BilledCost": "NULL"})
     found = totals([each.charge for each in charged])
     assert [(t.currency, t.sums["BilledCost"], t.unknown) for t in found] == [
-        ("EUR", "0", {"BilledCost": 1}), ("USD", "1.5", {}),
+        ("EUR", None, {"BilledCost": 1}), ("USD", "1.5", {}),
     ]  # fmt: skip
     (tmp_path / "two.csv").write_text(export({}, {"BillingCurrency": "EUR"}))
     answer = home_in(tmp_path, "home").inside("focus", "import", "two.csv", "--json").json
@@ -145,6 +145,62 @@ def test_a_file_that_is_no_bill_leaves_nothing(tmp_path: Path):
         assert said.code == 2
         assert said.json["error"]["code"] == "focus/columns"
     assert home.inside("focus", "sums").code == 2
+
+
+PROJECTS = {
+    "genomics-sequencing": {
+        "Amazon EC2": ("1062.50", "756.50"),
+        "Amazon EBS": ("382.50",),
+        "Amazon S3": ("106.25",),
+    },
+    "protein-folding-ml": {"Amazon EC2": ("2040.00", "2040.00"), "Amazon S3": ("72.25",)},
+    "exoplanet-survey": {
+        "Amazon EC2": ("578.00", "578.00"),
+        "Amazon S3": ("2975.00", "756.50"),
+        "Amazon S3 Glacier": ("212.50",),
+    },
+    "neuroimaging-atlas": {
+        "Amazon EC2": ("807.50", "807.50"),
+        "Amazon S3": ("1870.00",),
+        "Amazon RDS": ("148.75",),
+    },
+}
+"""Amounts billed in OpenChargeback's own sample (sample_data/inputs/aws_2025-01.csv, MIT), by project."""
+JOURNAL = {
+    ("genomics-sequencing", "Amazon EC2"): "1819", ("genomics-sequencing", "Amazon EBS"): "382.5",
+    ("genomics-sequencing", "Amazon S3"): "106.25", ("protein-folding-ml", "Amazon EC2"): "4080",
+    ("protein-folding-ml", "Amazon S3"): "72.25", ("exoplanet-survey", "Amazon EC2"): "1156",
+    ("exoplanet-survey", "Amazon S3"): "3731.5", ("exoplanet-survey", "Amazon S3 Glacier"): "212.5",
+    ("neuroimaging-atlas", "Amazon EC2"): "1615", ("neuroimaging-atlas", "Amazon S3"): "1870",
+    ("neuroimaging-atlas", "Amazon RDS"): "148.75",
+}  # fmt: skip
+"""What it made of them (sample_data/outputs/journals/journal_2025-01_20260130_233508.csv)."""
+
+
+def test_a_charge_back_file_has_the_totals_of_its_own_journal(tmp_path: Path):
+    names = "ChargePeriodStart,ChargePeriodEnd,BilledCost,EffectiveCost,ResourceId,ServiceName,Tags"
+    lines = [
+        f'2025-01-01,2025-01-31,{amount},{amount},{project}-{service}-{i},{service},"{{""project_id"": ""{project}""}}"'
+        for project, services in PROJECTS.items()
+        for service, amounts in services.items()
+        for i, amount in enumerate(amounts)
+    ]
+    (tmp_path / "aws.csv").write_text("\n".join([names, *lines]))
+    home = home_in(tmp_path, "home")
+    assert (
+        home.inside("focus", "import", "aws.csv", "--json").json["error"]["code"]
+        == "focus/currency"
+    )
+    said = home.inside("focus", "import", "aws.csv", "--currency", "USD")
+    assert said.code == 0
+    assert (
+        "  note: ChargePeriodEnd is a day alone, and is read as its first moment in UTC (16)"
+        in said.out
+    )
+    by = home.inside("focus", "sums", "--by", "tag:project_id", "--by", "service", "--json").json[
+        "sums"
+    ]
+    assert {tuple(each["by"].values()): each["sums"]["BilledCost"] for each in by} == JOURNAL
 
 
 def _book(known: list[Stated], ids: set[str], offered: list[Stated]) -> list[Stated]:

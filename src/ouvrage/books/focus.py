@@ -94,11 +94,14 @@ def flags_of(charges: Iterable[tuple[int, FocusCharge]]) -> list[Flag]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """Cost columns of some charges in one currency: exact texts, and rows that leave one null."""
+    """Cost columns of some charges in one currency: exact texts, and how many rows leave one null.
+
+    A column that is null in every row has no sum: None.
+    """
 
     currency: str
     rows: int
-    sums: dict[str, str]
+    sums: dict[str, str | None]
     unknown: dict[str, int]
 
 
@@ -115,7 +118,7 @@ def _total(code: str, charges: Sequence[FocusCharge]) -> Total:
         currency=code,
         rows=len(charges),
         sums={
-            name: decimal_text(sum(map(Fraction, found), Fraction(0)))
+            name: decimal_text(sum(map(Fraction, found), Fraction(0))) if found else None
             for name, found in known.items()
         },
         unknown={

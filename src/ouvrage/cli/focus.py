@@ -6,6 +6,7 @@ file that is none, ends otherwise than with 0.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,15 +40,16 @@ def focus() -> None:
 
 @focus.command(name="import")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--currency", metavar="CODE", help="Of a file without a column for it.")
 @json_option
-def import_(file: Path, as_json: bool) -> int:
+def import_(file: Path, currency: str | None, as_json: bool) -> int:
     """Bring in an export (CSV), add it up, and flag the rows that cannot be right.
 
     Every row that can be read comes in, flagged or not. The same export again changes nothing; one made
     again with other amounts corrects. Rows are counted from 1, without the line of names.
     """
     told = Told(form="focus", file=str(file))
-    charged = read_focus(decoded(read_bytes(file), "utf-8-sig", str(file)), told)
+    charged = read_focus(decoded(read_bytes(file), "utf-8-sig", str(file)), told, currency)
     with opened() as ledger:
         said = statements(holding(ledger, FocusCharge.KIND), charged)
         booked = book(ledger, said)
@@ -85,7 +87,7 @@ def _lines(told: Told, charged: Sequence[Charged], booked: Booked) -> list[str]:
     found = totals([each.charge for each in charged])
     flags = _flags(charged)
     rows = len({flag.row for flag in flags})
-    billed = " and ".join(f"{t.sums['BilledCost']} {t.currency}" for t in found) or "nothing"
+    billed = _billed(found)
     lines = [
         f"{counted(told.rows, 'row')}: {billed} {Grade.METERED.mark} billed; "
         f"{counted(rows, 'row')} flagged",
@@ -113,8 +115,13 @@ def _sums(found: Sequence[Total]) -> list[str]:
         for name, text in total.sums.items():
             null = total.unknown.get(name)
             words = f"   null in {counted(null, 'row')}, which the sum leaves out" if null else ""
-            lines.append(f"  {name:<15} {text} {total.currency}{words}")
+            lines.append(f"  {name:<15} {text or 'unknown'} {total.currency}{words}")
     return lines
+
+
+def _billed(found: Sequence[Total]) -> str:
+    known = [f"{t.sums['BilledCost'] or 'an unknown amount of'} {t.currency}" for t in found]
+    return " and ".join(known) or "nothing"
 
 
 def _numbers(rows: Sequence[int]) -> str:
@@ -133,38 +140,61 @@ def _by_one_factor(charged: Sequence[Charged], rows: set[int]) -> list[str]:
 
 
 @focus.command(name="sums")
-@click.option("--by", type=click.Choice(list(_BY)), default="provider", help="provider, service, …")
+@click.option(
+    "--by",
+    metavar="WHAT",
+    multiple=True,
+    default=("provider",),
+    help=f"{', '.join(_BY)}, a column's name, or tag:NAME; several times for a row of each pair.",
+)
 @json_option
-def sums(by: str, as_json: bool) -> None:
-    """What all bills in FOCUS add up to, by provider, service, account, category or resource."""
+def sums(by: tuple[str, ...], as_json: bool) -> None:
+    """What all bills in FOCUS add up to, by provider, service, account, category, resource or tag."""
     with opened() as ledger:
         charges: list[FocusCharge] = values(ledger, FocusCharge.KIND)
     if not charges:
         raise OuvrageError(
             "focus/none", "no bill in FOCUS is known", hint="ouvrage focus import FILE"
         )
-    groups: dict[str | None, list[FocusCharge]] = {}
+    groups: dict[tuple[str, ...], list[FocusCharge]] = {}
     for each in charges:
-        groups.setdefault(_value(each, by), []).append(each)
-    found = [(name, total) for name, group in groups.items() for total in totals(group)]
-    found.sort(key=lambda each: (each[1].currency, each[0] is None, each[0] or ""))
+        groups.setdefault(tuple(_value(each, name) or "not said" for name in by), []).append(each)
+    found = [(names, total) for names, group in sorted(groups.items()) for total in totals(group)]
     if as_json:
-        say_json({"by": by, "sums": [
-            {by: name, "currency": t.currency, "rows": t.rows, "sums": t.sums, "null": t.unknown}
-            for name, t in found
-        ]})  # fmt: skip
+        rows = [
+            {"by": dict(zip(by, names, strict=True)), "currency": t.currency, "rows": t.rows,
+             "sums": t.sums, "null": t.unknown}
+            for names, t in found
+        ]  # fmt: skip
+        say_json({"sums": rows})
         return
-    whole = totals(charges)
-    first = " and ".join(f"{t.sums['BilledCost']} {t.currency}" for t in whole)
-    rows = [
-        (safe(name or "not said"), str(t.rows), *t.sums.values(), t.currency) for name, t in found
+    cells = [
+        (*map(safe, names), str(t.rows), *(text or "unknown" for text in t.sums.values()), t.currency)
+        for names, t in found
     ]
-    say_text(f"{first} {Grade.METERED.mark} billed in {counted(len(charges), 'charge')}\n")
-    say_text(table((by, "rows", *COSTS, "in"), rows, "<>>>>><"))
-    say_text("\nOther views: ouvrage focus sums --by account")
+    say_text(f"{_billed(totals(charges))} {Grade.METERED.mark} billed in {counted(len(charges), 'charge')}\n")
+    say_text(table((*by, "rows", *COSTS, "in"), cells, "<" * len(by) + ">>>>><"))
+    say_text("\nOther views: ouvrage focus sums --by account --by service")
 
 
 def _value(charge: FocusCharge, by: str) -> str | None:
+    sort, colon, tag = by.partition(":")
+    if sort == "tag" and colon:
+        return _tag(charge, tag)
     if by in ("provider", "category"):
         return charge.provider if by == "provider" else charge.category
-    return next((cell.text for cell in charge.cells if cell.name == _BY[by]), None)
+    return _cell(charge, _BY.get(by, by))
+
+
+def _cell(charge: FocusCharge, name: str) -> str | None:
+    return next((cell.text for cell in charge.cells if cell.name == name), None)
+
+
+def _tag(charge: FocusCharge, name: str) -> str | None:
+    """A tag's value; None where there is none, or the tags are no JSON object."""
+    try:
+        tags = json.loads(_cell(charge, "Tags") or "null")
+    except (ValueError, RecursionError):
+        return None
+    value = tags.get(name) if isinstance(tags, dict) else None
+    return None if value is None else str(value)

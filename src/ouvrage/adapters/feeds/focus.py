@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +25,9 @@ from ouvrage.ledger.kinds import payload_of
 from ouvrage.ledger.stated import HASHED, Stated
 from ouvrage.model.focus import FocusCell, FocusCharge
 
-NEEDED = (
-    "BilledCost", "BillingCurrency", "ChargeCategory", "ChargePeriodStart", "ChargePeriodEnd",
-    "EffectiveCost", "ListCost",
-)  # fmt: skip
+NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
+"""Without these a row is no charge of an amount over a time. What else the specification requires and a
+file lacks is told."""
 _FIELDS = {
     "provider": "ProviderName",
     "charge_class": "ChargeClass",
@@ -42,7 +42,9 @@ _NUMBERS = {
     "pricing_quantity": "PricingQuantity",
     "consumed_quantity": "ConsumedQuantity",
 }
-_OWN = {*_FIELDS.values(), *_NUMBERS.values(), *NEEDED}
+_OWN = {
+    *_FIELDS.values(), *_NUMBERS.values(), *NEEDED, "BillingCurrency", "ChargeCategory",
+}  # fmt: skip
 _CHANGES = {"ContractedUnitPrice", "EffectiveUnitPrice", "Tags"}
 """Columns besides our numbers that an export made again may have otherwise for the same charge."""
 _NULL = ("", "NULL")
@@ -79,10 +81,13 @@ def _content(charge: FocusCharge, from_us: int, to_us: int | None) -> str:
     return sha256_hex(payload_of(charge) + canonical([from_us, to_us]))[:HASHED]
 
 
-def read_focus(text: str, told: Told) -> list[Charged]:
-    """The charges of an export; rows that cannot be read are faults in ``told``."""
+def read_focus(text: str, told: Told, currency: str | None = None) -> list[Charged]:
+    """The charges of an export; rows that cannot be read are faults in ``told``.
+
+    ``currency`` is that of a file that has no column for it.
+    """
     found: list[Charged] = []
-    for number, row in _rows(text, told):
+    for number, row in _rows(text, told, currency):
         charged = _charged(number, row, told)
         told.faults += row.faults
         if charged is not None and not row.faults:
@@ -90,8 +95,9 @@ def read_focus(text: str, told: Told) -> list[Charged]:
     return found
 
 
-def _rows(text: str, told: Told) -> Iterator[tuple[int, Row]]:
+def _rows(text: str, told: Told, currency: str | None) -> Iterator[tuple[int, Row]]:
     """Every row with its number from 1; a broken quotation costs the rest of the file, and is told."""
+    whole: dict[str, str] = {}
     csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     head: list[str] = []
@@ -99,12 +105,14 @@ def _rows(text: str, told: Told) -> Iterator[tuple[int, Row]]:
         for cells in reader:
             if not head:
                 head = _head(cells, told)
+                whole = _absent(head, told, currency)
                 continue
             if not cells:
                 continue
             told.rows += 1
             if len(cells) == len(head):
-                yield told.rows, told.row(dict(zip(head, cells, strict=True)), f"row {told.rows}")
+                values = {**whole, **dict(zip(head, cells, strict=True))}
+                yield told.rows, told.row(values, f"row {told.rows}")
             else:
                 told.fault(f"row {told.rows}", "row", f"{len(cells)} cells", f"{len(head)} cells")
     except csv.Error as error:
@@ -126,6 +134,25 @@ def _head(cells: Sequence[str], told: Told) -> list[str]:
             hint="export the bill in FOCUS 1.0 or later as CSV, with its line of names",
         )
     return names
+
+
+def _absent(head: Sequence[str], told: Told, currency: str | None) -> dict[str, str]:
+    """What holds for every row of a file without a column that the specification requires."""
+    whole: dict[str, str] = {}
+    if "BillingCurrency" not in head:
+        if currency is None or not re.fullmatch("[A-Z]{3}", currency):
+            raise OuvrageError(
+                "focus/currency",
+                "the file has no BillingCurrency",
+                where=(f"{told.file}:1",),
+                hint="say it: --currency USD",
+            )
+        whole["BillingCurrency"] = currency
+        told.note(f"no BillingCurrency: taken as {currency}, as you say")
+    if "ChargeCategory" not in head:
+        whole["ChargeCategory"] = "Usage"
+        told.note("no ChargeCategory: every row is taken as Usage, so that no credit can be told")
+    return whole
 
 
 def _charged(number: int, row: Row, told: Told) -> Charged | None:
@@ -184,12 +211,16 @@ def _moment(row: Row, cells: Mapping[str, str | None], name: str, told: Told) ->
         return utc_us(written)
     except (ValueError, OverflowError):
         pass
+    day = "T00:00:00" if len(written) == len("2024-09-01") else ""
     try:
-        found = utc_us(f"{written}Z")
+        found = utc_us(f"{written}{day}Z")
     except (ValueError, OverflowError):
         row.fault(name, text, "a moment in UTC, 2024-09-01T00:00:00Z")
         return None
-    told.note(f"{name} has no zone and is read as UTC, as FOCUS requires")
+    if day:
+        told.note(f"{name} is a day alone, and is read as its first moment in UTC")
+    else:
+        told.note(f"{name} has no zone and is read as UTC, as FOCUS requires")
     return found
 
 
