@@ -110,6 +110,14 @@ def test_a_machine_is_named_once_and_never_guessed(ouvrage: Home, files: Path):
     assert said["corrected"] == 4 and said["same"] == 4
     said = ouvrage.inside("import", "vast-earnings", "two.json", "--json").json
     assert said["same"] == 8
+    assert said["summary"] == "Vast.ai: 3.00 USD (metered) earned by 2 machines, 2025-11-07"
+    (files / "two.json").write_text(two.replace("2.0", "1.5"))
+    said = ouvrage.inside("import", "vast-earnings", "two.json", "--plain")
+    assert said.first == "Vast.ai: 2.50 USD (metered) earned by 2 machines, 2025-11-07"
+    assert (
+        "  note: 1 statement now less than before, the first of 2025-11-07: right if it was corrected, "
+        "wrong if the export was cut" in said.out
+    )
     said = ouvrage.inside("import", "vast-earnings", "two.json", "--machine", "1 = n 1")
     assert said.code == 2 and "error[import/machine]" in said.err
 
@@ -159,6 +167,8 @@ def test_support_is_logged_in_a_line(ouvrage: Home):
     ouvrage.inside("log", "support", "1h30m", "--node", "n1", "--at", "2025-11-07T10:00:00Z")
     ouvrage.inside("log", "support", "1h30m", "--node", "n1", "--at", "2025-11-07T10:00:00Z")
     assert len(ouvrage.facts()) == 3
+    plain = ouvrage.inside("log", "support", "2h", "--node", "n1", "--plain").first
+    assert plain.startswith("2 h 00 min of support (assumed) for node:n1, ")
     for words in ("soon", "0m", "30h"):
         assert ouvrage.inside("log", "support", words, "--node", "n1").code == 2
 

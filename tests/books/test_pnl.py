@@ -8,8 +8,9 @@ import pytest
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.books.pnl import BY
+from ouvrage.books.pnl import BY, pnl
 from ouvrage.model.cash import CostBill
+from ouvrage.model.earnings import ChannelInvoice
 from ouvrage.model.offers import ExchangeRate
 from tests.books.owner import DAY, HOUR, Owner, day, total
 
@@ -182,6 +183,35 @@ def test_earnings_of_a_time_when_nothing_stood_there_are_not_lost():
     owner.earned("5", day("2025-12-01"), day("2025-12-02"))
     sheet = owner.sheet("2025-12")
     assert (sheet.number("revenue.gpu"), sheet.number("hours.owned")) == (5, 0)
+
+
+def test_what_a_machine_earned_that_no_site_has_is_told_and_not_counted():
+    owner = Owner().sets_up().bare()
+    owner.earned("5", day("2026-02-01"), day("2026-02-02"), about="node:stranger")
+    statement = owner.pnl()
+    assert "node:stranger" in statement.notes[0]
+    assert not statement.total.number("revenue.gpu")
+
+
+def test_each_payout_is_charged_where_the_channel_charges_for_it():
+    owner = Owner().sets_up().bare()
+    owner.term("channel:vast", "payout_fee", "1.50")
+    owner.term("channel:vast", "fee", "0")
+    owner.earned("50", day("2026-02-01"), day("2026-02-02"))
+    for number in ("1", "2"):
+        paid = ChannelInvoice(
+            channel="vast", number=number, issued_us=day("2026-02-10"), gross=None, fee=None, tax=None,
+            net="25", currency="EUR",
+        )  # fmt: skip
+        owner.says(paid, day("2026-02-01"), day("2026-02-08"))
+    assert owner.sheet().number("cost.fee") == 3
+
+
+def test_a_month_under_way_counts_as_far_as_it_has_passed():
+    owner = Owner().sets_up().bare()
+    owner.state("free", day("2026-02-01"), day("2026-03-01"))
+    passed = owner.period("2026-02").until(day("2026-02-11"))
+    assert pnl(owner.record, "s", passed, "node").total.number("hours.owned") == 240
 
 
 def _asset(node: str, price: str):

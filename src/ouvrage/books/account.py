@@ -6,7 +6,7 @@ every view of them (by device, node, channel, tenant) is a sum over the same cel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,19 +18,21 @@ from ouvrage.books.cells import Cell, Grid, Sum, Sums, cell_of, grid_of
 from ouvrage.books.costs import Unknown, spent
 from ouvrage.books.money import NANO
 from ouvrage.books.period import Period
-from ouvrage.books.record import OwnerRecord
+from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import Told, earned
 from ouvrage.books.terms import term
+from ouvrage.model.sites import DevicePlaced
 
 TAX = "cost.tax"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What was posted where. ``hours`` are microseconds by cell and state; ``owned`` names devices.
+    """What was posted where. ``hours`` are microseconds by cell and state, ``graded`` by grade.
 
     ``unknown`` says by line and device why a cost is not known; ``notes`` are things to say beside
-    the figures.
+    the figures. ``lines`` are the postings by cell, ``earning`` the nodes that earned anything,
+    ``placed`` the placings of each device that counted.
     """
 
     record: OwnerRecord
@@ -41,6 +43,9 @@ class Account:
     facts: Mapping[Cell, Mapping[str, None]]
     unknown: Unknown
     notes: tuple[str, ...]
+    lines: Mapping[Cell, Sequence[tuple[str, Sum]]]
+    earning: frozenset[str]
+    placed: Mapping[str, Sequence[Known[DevicePlaced]]]
 
     @property
     def cells(self) -> list[Cell]:
@@ -75,7 +80,17 @@ def account(record: OwnerRecord, site: str, period: Period) -> Account:
         facts=facts,
         unknown=unknown,
         notes=tuple(told.notes),
+        lines=_by_cell(sums),
+        earning=frozenset(cell.node for line, cell in sums if line.startswith("revenue.")),
+        placed={device: record.placed.get(device, ()) for device in grid.models},
     )
+
+
+def _by_cell(sums: Sums) -> dict[Cell, list[tuple[str, Sum]]]:
+    found: dict[Cell, list[tuple[str, Sum]]] = {}
+    for (line, cell), held in sums.items():
+        found.setdefault(cell, []).append((line, held))
+    return found
 
 
 def profit_nano(sums: Mapping[tuple[str, Cell], Sum], cells: Callable[[Cell], bool]) -> int:
@@ -125,26 +140,25 @@ def _profits(sums: Sums) -> Iterable[tuple[Cell, int]]:
 
 def _carried(total: int, profits: Mapping[Cell, int]) -> Iterable[tuple[Cell, int]]:
     """Split a tax over nodes, then devices, then cells, each by its own profit where it made one."""
-    for node, nano in _by_profit(total, profits, lambda cell: cell.node):
-        inside = {cell: p for cell, p in profits.items() if cell.node == node}
-        for device, part in _by_profit(nano, inside, lambda cell: cell.device):
-            within = {cell: p for cell, p in inside.items() if cell.device == device}
-            yield from _by_profit(part, within, lambda cell: cell)
+    for _, nano, inside in _by_profit(total, profits, lambda cell: cell.node):
+        for _, part, within in _by_profit(nano, inside, lambda cell: cell.device):
+            for cell, share, _ in _by_profit(part, within, lambda cell: cell):
+                yield cell, share
 
 
 def _by_profit(
-    total: int, profits: Mapping[Cell, int], key: Callable[[Cell], object]
-) -> Iterable[tuple[Any, int]]:
-    groups: dict[object, int] = {}
+    total: int, profits: Mapping[Cell, int], key: Callable[[Cell], Any]
+) -> Iterable[tuple[Any, int, Mapping[Cell, int]]]:
+    """The groups that made a profit, the part of a total that each carries, and its cells."""
+    groups: dict[object, dict[Cell, int]] = {}
     for cell, profit in profits.items():
-        groups[key(cell)] = groups.get(key(cell), 0) + profit
-    gains = [(group, gain) for group, gain in groups.items() if gain > 0]
-    if total and gains:
-        yield from zip(
-            [group for group, _ in gains],
-            split_whole(total, [gain for _, gain in gains]),
-            strict=True,
-        )
+        groups.setdefault(key(cell), {})[cell] = profit
+    gains = {group: sum(cells.values()) for group, cells in groups.items()}
+    winners = [group for group, gain in gains.items() if gain > 0]
+    if total and winners:
+        parts = split_whole(total, [gains[group] for group in winners])
+        for group, part in zip(winners, parts, strict=True):
+            yield group, part, groups[group]
 
 
 def money(nano: int) -> Fraction:

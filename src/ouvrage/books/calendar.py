@@ -12,17 +12,17 @@ slots it got for its whole length, so that a tenant does not wander between devi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.period import Period
-from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 from ouvrage.model.earnings import OwnerLease
-from ouvrage.model.occupancy import STATES, DeviceState
+from ouvrage.model.occupancy import STATES
 from ouvrage.model.sites import DevicePlaced
 
 T = TypeVar("T")
@@ -60,7 +60,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One statement as the calendar weighs it: about some ``slots`` of a node, or ``count`` of them."""
+    """One statement as the calendar weighs it.
+
+    About one ``device``, about some ``slots``, about ``count`` devices without saying which, or, where
+    all three are None, about every device of the node.
+    """
 
     state: str
     cause: str
@@ -71,8 +75,15 @@ class Said:
     key: str
     from_us: int
     to_us: int
+    device: str | None
     slots: frozenset[int] | None
-    count: int
+    count: int | None
+
+    def concerns(self, number: int, device: str) -> bool:
+        """Whether it is about the device that stands in a slot."""
+        if self.device is not None:
+            return self.device == device
+        return self.count is None and (self.slots is None or number in self.slots)
 
     @property
     def place(self) -> tuple[int, Grade, int, str]:
@@ -111,15 +122,12 @@ def node_calendar(record: OwnerRecord, node: str, period: Period) -> dict[str, t
     slots = slots_of(record, node, period)
     if not slots:
         return {}
-    numbers = sorted({slot.number for slot in slots})
-    said = [*_states(record, node, slots, period), *_leases(record, node, slots, period).said]
-    per_slot = _weighed(said, numbers, sorted(_edges(slots, said)))
+    said = [*_states(record, node, slots, period), *leases_of(record, node, period).said]
     found: dict[str, list[Stretch]] = {slot.device: [] for slot in slots}
-    for slot in slots:
-        for begins, ends, best, aside in per_slot[slot.number]:
-            begins, ends = max(begins, slot.from_us), min(ends, slot.to_us)
-            if begins < ends:
-                _extend(found[slot.device], _stretch(slot, node, begins, ends, best, aside))
+    for begins, ends, chosen in _weighed(said, slots):
+        for device, (best, aside) in chosen.items():
+            stretch = _stretch(device, node, begins, ends, best, aside)
+            _extend(found[device], stretch)
     return {device: tuple(stretches) for device, stretches in found.items()}
 
 
@@ -191,26 +199,16 @@ def _numbers(devices: Iterable[DevicePlaced]) -> dict[str, int]:
 def _states(
     record: OwnerRecord, node: str, slots: Sequence[Slot], period: Period
 ) -> Iterable[Said]:
-    everywhere = frozenset(slot.number for slot in slots)
-    by_device = {slot.device: slot.number for slot in slots}
+    devices = {slot.device for slot in slots}
     for each in record.states:
         state = each.value
-        if not each.meets(period.from_us, period.to_us) or state.state not in RANK:
-            continue
-        if state.device is not None and state.device in by_device:
-            yield _said(each, frozenset((by_device[state.device],)), 1)
-        elif state.node == node:
-            slots_said = everywhere if state.count is None else None
-            yield _said(each, slots_said, state.count or 0)
-
-
-def _said(each: Known[DeviceState], slots: frozenset[int] | None, count: int) -> Said:
-    state = each.value
-    return Said(
-        state=state.state, cause=state.cause, channel=state.channel, tenant=state.tenant,
-        lease=state.lease, grade=each.grade, key=each.key, from_us=each.valid_from, to_us=each.end,
-        slots=slots, count=count,
-    )  # fmt: skip
+        ours = state.node == node if state.device is None else state.device in devices
+        if ours and state.state in RANK and each.meets(period.from_us, period.to_us):
+            yield Said(
+                state=state.state, cause=state.cause, channel=state.channel, tenant=state.tenant,
+                lease=state.lease, grade=each.grade, key=each.key, from_us=each.valid_from,
+                to_us=each.end, device=state.device, slots=None, count=state.count,
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,104 +220,128 @@ class Leased:
 
 
 def leases_of(record: OwnerRecord, node: str, period: Period) -> Leased:
-    """The leases of a node, each on the slots that it keeps, and those without a free device."""
-    return _leases(record, node, slots_of(record, node, period), period)
+    """The leases of a node, each on the slots that it keeps, and those without a free device.
 
-
-def _leases(record: OwnerRecord, node: str, slots: Sequence[Slot], period: Period) -> Leased:
-    by_device = {slot.device: slot.number for slot in slots}
-    numbers = sorted(set(by_device.values()))
-    taken: dict[int, list[tuple[int, int]]] = {number: [] for number in numbers}
+    Slots are given out over all time, not over the period alone: a tenant has the same devices
+    whichever month is looked at.
+    """
+    ever = slots_of(record, node, _EVER)
+    devices = {slot.device: slot.number for slot in ever}
+    taken: dict[int, list[tuple[int, int]]] = {number: [] for number in devices.values()}
     said: list[Said] = []
     homeless: list[Known[OwnerLease]] = []
-    for each in _in_order(record, node, by_device, period):
-        begins, ends = max(each.valid_from, period.from_us), min(each.end, period.to_us)
-        sort, _, name = each.value.about.partition(":")
-        wanted = [by_device[name]] if sort == "device" else numbers
-        free = [n for n in wanted if not any(a < ends and begins < b for a, b in taken[n])]
-        chosen = free[: each.value.count]
-        if len(chosen) < each.value.count:
-            homeless.append(each)
-        for number in chosen:
-            taken[number].append((begins, ends))
-        if chosen:
-            said.append(_lease_said(each, frozenset(chosen)))
+    for each in _in_order(record, node, devices):
+        wanted = _wanted(each, devices, ever)
+        free = [
+            n for n in wanted if not any(a < each.end and each.valid_from < b for a, b in taken[n])
+        ][: each.value.count]
+        for number in free:
+            taken[number].append((each.valid_from, each.end))
+        if each.meets(period.from_us, period.to_us):
+            if len(free) < each.value.count:
+                homeless.append(each)
+            if free:
+                said.append(_lease_said(each, frozenset(free)))
     return Leased(said=tuple(said), homeless=tuple(homeless))
 
 
+_EVER = Period(from_us=-FOR_EVER, to_us=FOR_EVER, name="", zone="UTC")
+
+
 def _in_order(
-    record: OwnerRecord, node: str, by_device: Mapping[str, int], period: Period
+    record: OwnerRecord, node: str, devices: Mapping[str, int]
 ) -> list[Known[OwnerLease]]:
-    """Leases of the node in the period: those that name a device first, then by their beginning."""
+    """Leases of the node: those that name a device first, then by their beginning."""
     ours = [
         each
         for each in record.leases
-        if each.meets(period.from_us, period.to_us)
-        and (each.value.about == f"node:{node}" or each.value.about.partition(":")[2] in by_device)
-        and each.value.about.partition(":")[0] in ("node", "device")
+        if each.value.about == f"node:{node}"
+        or (each.value.about.startswith("device:") and each.value.about[7:] in devices)
     ]
     return sorted(ours, key=lambda e: (e.value.about.startswith("node:"), e.valid_from, e.key))
 
 
+def _wanted(each: Known[OwnerLease], devices: Mapping[str, int], ever: Sequence[Slot]) -> list[int]:
+    """The slots that a lease may have: those in use when it begins first, then those used later."""
+    about = each.value.about
+    if about.startswith("device:"):
+        return [devices[about[7:]]]
+    used = [slot for slot in ever if slot.from_us < each.end and each.valid_from < slot.to_us]
+    later = {slot.number: True for slot in used}
+    later.update({slot.number: False for slot in used if slot.from_us <= each.valid_from})
+    return sorted(later, key=lambda number: (later[number], number))
+
+
 def _lease_said(each: Known[OwnerLease], slots: frozenset[int]) -> Said:
     lease = each.value
+    one = lease.about[7:] if lease.about.startswith("device:") else None
     return Said(
         state="held", cause="leased, and nothing says that it worked", channel=lease.channel,
         tenant=lease.tenant, lease=lease.lease, grade=each.grade, key=each.key,
-        from_us=each.valid_from, to_us=each.end, slots=slots, count=len(slots),
+        from_us=each.valid_from, to_us=each.end, device=one, slots=slots, count=None,
     )  # fmt: skip
 
 
-def _edges(slots: Iterable[Slot], said: Iterable[Said]) -> set[int]:
-    first, last = min(s.from_us for s in slots), max(s.to_us for s in slots)
-    inner = {at for each in said for at in (each.from_us, each.to_us) if first < at < last}
-    return {first, last, *inner}
-
-
-Weighed = list[tuple[int, int, Said | None, tuple[str, ...]]]
-
-
 def _weighed(
-    said: Sequence[Said], numbers: Sequence[int], edges: Sequence[int]
-) -> dict[int, Weighed]:
-    """For every slot and every stretch between edges: what counts there, and what was set aside."""
-    found: dict[int, Weighed] = {number: [] for number in numbers}
-    coming = sorted(said, key=lambda each: each.from_us)
-    live: list[tuple[int, int]] = []
-    active: dict[int, Said] = {}
-    at = 0
-    chosen = _chosen((), numbers)
-    for begins, ends in pairwise(edges):
+    said: Sequence[Said], slots: Sequence[Slot]
+) -> Iterator[tuple[int, int, dict[str, tuple[Said | None, tuple[str, ...]]]]]:
+    """For every stretch between two edges: what counts for each device there, and what was set aside."""
+    first, last = min(s.from_us for s in slots), max(s.to_us for s in slots)
+    edges = {
+        at for each in (*said, *slots) for at in (each.from_us, each.to_us) if first < at < last
+    }
+    active, standing = _Live(said), _Live(slots)
+    chosen: dict[str, tuple[Said | None, tuple[str, ...]]] = {}
+    for begins, ends in pairwise(sorted({first, last, *edges})):
+        if active.moved(begins) | standing.moved(begins) or begins == first:
+            present = {slot.number: slot.device for slot in standing.now.values()}
+            found = _chosen(list(active.now.values()), present)
+            chosen = {present[number]: each for number, each in found.items()}
+        yield begins, ends, chosen
+
+
+class _Timed(Protocol):
+    @property
+    def from_us(self) -> int: ...
+    @property
+    def to_us(self) -> int: ...
+
+
+E = TypeVar("E", bound=_Timed)
+
+
+class _Live(Generic[E]):
+    """Which of some timed things hold at a moment that only moves forward."""
+
+    def __init__(self, things: Iterable[E]) -> None:
+        self.now: dict[int, E] = {}
+        self._coming = sorted(things, key=lambda each: each.from_us)
+        self._ends: list[tuple[int, int]] = []
+        self._at = 0
+
+    def moved(self, at_us: int) -> bool:
+        """Move on to a moment; whether anything began or ended to hold."""
         changed = False
-        while at < len(coming) and coming[at].from_us <= begins:
-            if coming[at].to_us > begins:
-                heappush(live, (coming[at].to_us, at))
-                active[at] = coming[at]
+        while self._at < len(self._coming) and self._coming[self._at].from_us <= at_us:
+            if self._coming[self._at].to_us > at_us:
+                heappush(self._ends, (self._coming[self._at].to_us, self._at))
+                self.now[self._at] = self._coming[self._at]
                 changed = True
-            at += 1
-        while live and live[0][0] <= begins:
-            active.pop(heappop(live)[1])
+            self._at += 1
+        while self._ends and self._ends[0][0] <= at_us:
+            del self.now[heappop(self._ends)[1]]
             changed = True
-        if changed:
-            chosen = _chosen(list(active.values()), numbers)
-        for number in numbers:
-            best, aside = chosen[number]
-            found[number].append((begins, ends, best, aside))
-    return found
+        return changed
 
 
 Chosen = dict[int, tuple[Said | None, tuple[str, ...]]]
 
 
-def _chosen(active: Sequence[Said], numbers: Sequence[int]) -> Chosen:
+def _chosen(active: Sequence[Said], present: Mapping[int, str]) -> Chosen:
     """What counts for each slot among the statements that hold at one moment."""
-    claims: dict[int, list[Said]] = {number: [] for number in numbers}
-    for each in active:
-        for number in each.slots or ():
-            claims[number].append(each)
-    best = {
-        number: min(ours, key=lambda s: s.place, default=None) for number, ours in claims.items()
-    }
+    numbers = sorted(present)
+    claims = {n: [each for each in active if each.concerns(n, present[n])] for n in numbers}
+    best = {n: min(ours, key=lambda s: s.place, default=None) for n, ours in claims.items()}
     counted: set[int] = set()
     spare: list[str] = []
     for each in _counting(active, spare):
@@ -327,7 +349,7 @@ def _chosen(active: Sequence[Said], numbers: Sequence[int]) -> Chosen:
             (n for n in numbers if n not in counted and _weaker(best[n], each)),
             key=lambda n: _fit(best[n], each, n),
         )
-        for number in fitting[: each.count]:
+        for number in fitting[: each.count or 0]:
             claims[number].append(each)
             best[number] = each
             counted.add(number)
@@ -338,7 +360,7 @@ def _chosen(active: Sequence[Said], numbers: Sequence[int]) -> Chosen:
 
 def _counting(active: Iterable[Said], spare: list[str]) -> list[Said]:
     """Statements that count devices, the strongest first; the same one said twice counts once."""
-    ordered = sorted((each for each in active if each.slots is None), key=lambda s: s.place)
+    ordered = sorted((each for each in active if each.count is not None), key=lambda s: s.place)
     seen: set[tuple[str, str | None, str | None, str | None]] = set()
     kept: list[Said] = []
     for each in ordered:
@@ -369,10 +391,10 @@ def _aside(claims: Iterable[Said], best: Said | None, spare: Iterable[str]) -> t
 
 
 def _stretch(
-    slot: Slot, node: str, begins: int, ends: int, best: Said | None, aside: tuple[str, ...]
+    device: str, node: str, begins: int, ends: int, best: Said | None, aside: tuple[str, ...]
 ) -> Stretch:
     return Stretch(
-        device=slot.device,
+        device=device,
         node=node,
         from_us=begins,
         to_us=ends,

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import split_whole
 from ouvrage.books.calendar import SOLD, Stretch, in_turn, node_calendar, placements
-from ouvrage.books.money import NANO
+from ouvrage.books.money import nano
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import TermBook
@@ -64,25 +64,39 @@ class Amount:
 
 def post(sums: Sums, amount: Amount, weights: Weights) -> None:
     """Add an amount to cells in proportion to their weights; nothing of it is lost."""
-    whole = round(amount.value * NANO)
+    whole = nano(amount.value)
+    if len(weights) == 1:
+        return _add(sums, amount, weights[0][0], whole)
     total = sum(weight for _, weight in weights)
     shares = [weight if total else 1 for _, weight in weights]
     for (cell, _), part in zip(weights, split_whole(whole, shares), strict=True):
-        held = sums.setdefault((amount.line, cell), Sum())
-        held.nano += part
-        held.by_grade[amount.grade] = held.by_grade.get(amount.grade, 0) + abs(part)
-        held.methods[amount.method] = None
-        held.keys.update(dict.fromkeys(amount.keys))
+        _add(sums, amount, cell, part)
+    return None
+
+
+def _add(sums: Sums, amount: Amount, cell: Cell, part: int) -> None:
+    held = sums.get((amount.line, cell))
+    if held is None:
+        held = sums[amount.line, cell] = Sum()
+    held.nano += part
+    held.by_grade[amount.grade] = held.by_grade.get(amount.grade, 0) + abs(part)
+    held.methods[amount.method] = None
+    for key in amount.keys:
+        held.keys[key] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """The devices of a site over a period: their calendars, in which node, of which model."""
+    """The devices of a site over a period: their calendars, in which node, of which model.
+
+    ``parts`` are the record as far as it concerns each node's occupancy alone.
+    """
 
     site: str
     currency: str
     period: Period
     nodes: tuple[str, ...]
+    parts: Mapping[str, OwnerRecord]
     stretches: Mapping[str, Mapping[str, tuple[Stretch, ...]]]
     models: Mapping[str, str | None]
     terms: TermBook
@@ -110,14 +124,13 @@ class Grid:
                         found[cell] = found.get(cell, 0) + us
         return list(found.items()) or ([] if only else [(self._itself(about), 1)])
 
-    def _within(self, about: str) -> Iterable[list[tuple[Stretch, ...]]]:
+    def _within(self, about: str) -> Iterable[Iterable[tuple[Stretch, ...]]]:
         sort, _, name = about.partition(":")
-        for node, devices in self.stretches.items():
-            if sort == "device":
-                if name in devices:
-                    yield [devices[name]]
-            elif sort != "node" or node == name:
-                yield list(devices.values())
+        if sort == "node":
+            return [self.stretches[name].values()] if name in self.stretches else []
+        if sort == "device":
+            return [[devices[name]] for devices in self.stretches.values() if name in devices]
+        return [devices.values() for devices in self.stretches.values()]
 
     def _itself(self, about: str) -> Cell:
         sort, _, name = about.partition(":")
@@ -155,13 +168,14 @@ def grid_of(record: OwnerRecord, site: str, period: Period) -> Grid:
     turns = in_turn(record.nodes, lambda value: [value.node])
     nodes = sorted({turn.value.node for turn in turns if turn.value.site == site})
     placed = placements(record)
-    ours = set(nodes)
+    ours, parts = set(nodes), dict(_parts(record, nodes))
     return Grid(
         site=site,
         currency=held.value.currency if held else "",
         period=period,
         nodes=tuple(nodes),
-        stretches={node: node_calendar(part, node, period) for node, part in _parts(record, nodes)},
+        parts=parts,
+        stretches={node: node_calendar(part, node, period) for node, part in parts.items()},
         terms=TermBook(record, period.from_us, period.to_us),
         models={turn.value.device: turn.value.model for turn in placed if turn.value.node in ours},
     )

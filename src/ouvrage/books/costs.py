@@ -22,8 +22,7 @@ from ouvrage.books.money import converted
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import Told
-from ouvrage.books.tariffs import price_at
-from ouvrage.books.terms import stated, term
+from ouvrage.books.terms import TermBook, stated, term
 from ouvrage.model.assets import Asset, AssetRetired
 from ouvrage.model.cash import CostBill
 
@@ -79,6 +78,7 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
     _support(record, grid, sums)
     _loans(record, grid, sums, told)
     _stakes(record, grid, sums)
+    _payouts(record, grid, sums)
     found = {
         "electricity": electricity,
         "cooling": electricity,
@@ -90,8 +90,15 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
 def _energy(record: OwnerRecord, grid: Grid, sums: Sums) -> dict[str, str]:
     """Power and cooling; by device, why one is not known."""
     why: dict[str, str] = {}
-    for used in energy_of(record, grid):
-        price = price_at(record, grid.site, used.from_us)
+    about = f"site:{grid.site}"
+    prices = TermBook(record, grid.period.from_us, grid.period.to_us)
+    pue = [
+        at
+        for node in grid.nodes
+        for at in grid.terms.edges(f"node:{node}", ("pue", "cooling_metered"))
+    ]
+    for used in energy_of(grid, [*prices.edges(about, ("electricity",)), *pue]):
+        price = prices.at(about, "electricity", used.from_us)
         if used.energy_j is None:
             why[used.cell.device] = (
                 f"nobody said what {used.cell.device} draws: no meter reads it, and no power is "
@@ -120,7 +127,7 @@ def _power(grid: Grid, used: Used, price: Known[Fraction], sums: Sums) -> None:
     memo = Amount(line=ENERGY, value=kwh, grade=used.grade, method=used.method, keys=used.keys)
     post(sums, memo, cell)
     _cooling(grid, power, used.cell, used.from_us, sums)
-    about, hours = f"device:{used.cell.device}", Fraction(used.to_us - used.from_us, HOUR)
+    about, hours = f"device:{used.cell.device}", Fraction(used.us, HOUR)
     for line, name in ((IDLE_ENERGY, "idle_power_w"), (LOAD_ENERGY, "load_power_w")):
         watts = grid.terms.at(about, name, used.from_us)
         if watts is not None:
@@ -322,6 +329,25 @@ def _stakes(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
             amount,
             weights or grid.weights(f"site:{grid.site}", grid.period.from_us, grid.period.to_us),
         )
+
+
+def _payouts(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
+    """The charge for each payout that a channel announced in the period."""
+    if not record.sites or record.sites[0].value.site != grid.site:
+        return
+    for each in record.invoices:
+        at_us, channel = each.value.issued_us, each.value.channel
+        if not grid.period.from_us <= at_us < grid.period.to_us:
+            continue
+        charge = grid.terms.at(f"channel:{channel}", "payout_fee", at_us)
+        if charge is not None and charge.value:
+            amount = Amount(
+                line="cost.fee", value=charge.value, grade=max(charge.grade, each.grade),
+                method=f"a charge for each payout ({charge.said_by or 'as stated'})",
+                keys=(*charge.keys, *each.keys),
+            )  # fmt: skip
+            weights = _of_channel(sums, channel)
+            post(sums, amount, weights or grid.weights(f"site:{grid.site}", at_us, at_us + 1))
 
 
 def _depreciation(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> dict[str, str]:

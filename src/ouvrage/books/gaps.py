@@ -16,7 +16,6 @@ from ouvrage.base.numbers import decimal_text, significant
 from ouvrage.base.time import HOUR
 from ouvrage.books.account import Account, account, money, profit_nano
 from ouvrage.books.calendar import NO_FACT
-from ouvrage.books.cells import Grid
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import RULES, rule_for, term
@@ -234,11 +233,3 @@ def range_text(gap: Gap, to: str) -> str:
 def _short(value: Fraction) -> str:
     exact = decimal_text(value)
     return exact if len(exact.replace(".", "")) <= 4 else significant(value, 4)
-
-
-def silent(grid: Grid) -> bool:
-    """Whether a site has more devices than gaps are worked out for beside a statement."""
-    return len(grid.models) > MOST_DEVICES
-
-
-MOST_DEVICES = 64

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
@@ -19,6 +20,19 @@ from ouvrage.model.offers import ExchangeRate
 
 NANO = 1_000_000_000
 STALE_DAYS = 7
+
+
+@lru_cache(maxsize=65_536)
+def number(text: str) -> Fraction:
+    """The exact number of a decimal text; the same texts come again and again."""
+    return Fraction(text)
+
+
+def nano(value: Fraction) -> int:
+    """An amount in whole nano-units, half to even."""
+    whole, rest = divmod(value.numerator * NANO, value.denominator)
+    doubled = 2 * rest - value.denominator
+    return whole + (doubled > 0 or (doubled == 0 and whole % 2 == 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +49,7 @@ def converted(
     record: OwnerRecord, amount: str, currency: str, into: str, at_us: int, known: Known[Any]
 ) -> Converted:
     """An amount of a fact in the books' currency. Raises ``OuvrageError`` ``books/fx-missing``."""
-    value = Fraction(amount)
+    value = number(amount)
     if currency == into or not value:
         return Converted(amount=value, grade=known.grade, keys=known.keys)
     rate = _rate(record, currency, into, at_us)

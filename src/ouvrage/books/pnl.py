@@ -15,7 +15,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade, Shares, weakest, weighted_shares
 from ouvrage.base.time import HOUR
 from ouvrage.books.account import Account, account, money
-from ouvrage.books.calendar import SOLD, placements
+from ouvrage.books.calendar import SOLD
 from ouvrage.books.cells import UNNAMED, Cell, Sum
 from ouvrage.books.costs import ENERGY, FIXED, IDLE_ENERGY, LOAD_ENERGY, VARIABLE
 from ouvrage.books.period import Period, months_in
@@ -27,6 +27,7 @@ from ouvrage.pricing.market.gpus import model_of
 
 BY = ("gpu", "node", "site", "channel", "tenant", "class")
 UNSOLD = "unsold"
+MOST_DEVICES = 64
 COSTS = (*VARIABLE, *FIXED, "tax")
 
 
@@ -43,30 +44,39 @@ class Statement:
     notes: tuple[str, ...]
 
 
-def pnl(record: OwnerRecord, site: str, period: Period, by: str) -> Statement:
+def pnl(
+    record: OwnerRecord, site: str, period: Period, by: str, *, payback: bool | None = None
+) -> Statement:
     """The statement of a site over a period, an object of ``BY`` a row.
 
-    Raises ``OuvrageError`` ``books/...``: no such site, a currency without a rate.
+    ``payback`` adds what came back since the purchase, which goes over the whole record; None: for
+    at most ``MOST_DEVICES``. Raises ``OuvrageError`` ``books/...``: no such site, a currency without
+    a rate.
     """
-    made, so_far = account(record, site, period), _since_the_start(record, site, period)
+    return statement_of(account(record, site, period), by, payback=payback)
+
+
+def statement_of(made: Account, by: str, *, payback: bool | None = None) -> Statement:
+    """The statement that an account gives, as ``pnl`` describes it."""
+    grid, period = made.grid, made.grid.period
+    wanted = len(grid.models) <= MOST_DEVICES if payback is None else payback
+    so_far = _since_the_start(made.record, grid.site, period) if wanted else None
     key = key_of(made, by)
     groups: dict[str, list[Cell]] = {}
     for cell in made.cells:
         groups.setdefault(key(cell), []).append(cell)
+    back = so_far if by in ("gpu", "node", "site") else None
     rows = [
-        sheet_of(
-            made, cells, f"{name}/{period.name}", so_far if by in ("gpu", "node", "site") else None
-        )
+        sheet_of(made, cells, f"{name}/{period.name}", back)
         for name, cells in sorted(groups.items(), key=lambda item: (item[0] == UNSOLD, item[0]))
     ]
-    total = sheet_of(made, made.cells, f"{site}/{period.name}", so_far)
     return Statement(
-        site=site,
-        currency=made.grid.currency,
+        site=grid.site,
+        currency=grid.currency,
         period=period,
         by=by,
         rows=tuple(rows),
-        total=total,
+        total=sheet_of(made, made.cells, f"{grid.site}/{period.name}", so_far),
         notes=made.notes,
     )
 
@@ -140,8 +150,8 @@ def sheet_of(made: Account, cells: Sequence[Cell], name: str, so_far: Account | 
 
 def _chosen(made: Account, cells: frozenset[Cell]) -> _Chosen:
     lines: dict[str, Sum] = {}
-    for (line, cell), held in made.sums.items():
-        if cell in cells:
+    for cell in cells:
+        for line, held in made.lines.get(cell, ()):
             into = lines.setdefault(line, Sum())
             into.nano += held.nano
             for grade, nano in held.by_grade.items():
@@ -191,11 +201,14 @@ def _hours(chosen: _Chosen, _: Mapping[str, Figure]) -> Iterable[Figure]:
 
 def _placed(chosen: _Chosen) -> tuple[Grade, tuple[str, ...]]:
     """The grade and the facts of where the devices stood."""
-    devices = {cell.device for cell in chosen.cells}
-    record = chosen.made.record
-    keys = {t.key for t in placements(record) if t.value.device in devices}
-    grades = [each.grade for each in record.devices if each.key in keys]
-    return (weakest(grades) if grades else Grade.ASSUMED), tuple(sorted(keys))
+    placed = [
+        each
+        for device in {cell.device for cell in chosen.cells}
+        for each in chosen.made.placed.get(device, ())
+    ]
+    grades = [each.grade for each in placed]
+    keys = tuple(sorted(each.key for each in placed))
+    return (weakest(grades) if grades else Grade.ASSUMED), keys
 
 
 def _line(chosen: _Chosen, path: str, nothing: str) -> Figure:
@@ -247,7 +260,7 @@ def _revenue(chosen: _Chosen, _: Mapping[str, Figure]) -> Iterable[Figure]:
 def _nothing_known(chosen: _Chosen) -> bool:
     """Whether no fact says what these devices did, nor what their nodes earned."""
     made, nodes = chosen.made, {cell.node for cell in chosen.cells}
-    if any(line.startswith("revenue.") and cell.node in nodes for line, cell in made.sums):
+    if nodes & made.earning:
         return False
     states = [made.hours.get(cell, {}) for cell in chosen.cells]
     return not any(us for each in states for state, us in each.items() if state != "unknown")
@@ -333,8 +346,10 @@ def _rates(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     words = "of the hours whose state is known" if by_calendar else "of the hours owned"
     yield _ratio("utilisation", sold, base, "1", f"hours sold, {words}")
     per_hour = f"{chosen.currency}/h"
-    asked = _memo(chosen, ASKED, "price asked x hours")
-    asked_hours = _memo(chosen, ASKED_HOURS, "hours at a price asked")
+    asked = _memo(chosen, ASKED, "asked.money", chosen.currency, "price asked x hours")
+    asked_hours = _memo(chosen, ASKED_HOURS, "asked.hours", "h", "hours at a price asked")
+    yield asked
+    yield asked_hours
     yield _ratio(
         "rate.list", asked, asked_hours, per_hour, "price asked, averaged over the hours sold"
     )
@@ -364,12 +379,11 @@ def _sold(chosen: _Chosen, made: Mapping[str, Figure]) -> Figure:
     return unknown("hours.sold", "h", BY_CALENDAR, why)
 
 
-def _memo(chosen: _Chosen, line: str, how: str) -> Figure:
+def _memo(chosen: _Chosen, line: str, path: str, unit: str, how: str) -> Figure:
     held = chosen.lines.get(line)
-    path = line.replace("memo.", "sum.")
     if held is None:
-        return unknown(path, "1", how, "no price asked is recorded")
-    return known(path, money(held.nano), "1", weakest(held.by_grade), how, facts=held.keys)
+        return unknown(path, unit, how, "no price asked is recorded")
+    return known(path, money(held.nano), unit, weakest(held.by_grade), how, facts=held.keys)
 
 
 def _limits(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:

@@ -17,7 +17,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.time import HOUR
 from ouvrage.books.calendar import leases_of, slots_of
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, Weights, post
-from ouvrage.books.money import Converted, converted
+from ouvrage.books.money import Converted, converted, number
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import pieces
 from ouvrage.model.earnings import COMPONENTS, Earning, OwnerLease
@@ -25,6 +25,7 @@ from ouvrage.model.earnings import COMPONENTS, Earning, OwnerLease
 OWN_USE = "own-use"
 LINES = tuple(name for name in COMPONENTS if name != "credit")
 FAILED = "cost.failed"
+_ONE = Fraction(1)
 SOLD_HOURS, ASKED_HOURS, ASKED = "memo.sold_hours", "memo.asked_hours", "memo.asked"
 """Lines that are no money: hours a channel states, hours at a price asked, and that price times them."""
 
@@ -46,9 +47,13 @@ def earned(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
     for each in record.earnings:
         if grid.period.overlap(each.valid_from, each.end) and grid.holds(each.value.about):
             _channel_says(record, grid, each, sums, told)
+    for about in _strangers(record, grid):
+        told.add(
+            f"what {about} earned is not counted: no site has it; ouvrage own says where it stands"
+        )
     covered = _covered(record)
     for node in grid.nodes:
-        for lease, cell, from_us, to_us in _leased(record, grid, node, told):
+        for lease, cell, from_us, to_us in _leased(grid, node, told):
             for begins, ends in _without(
                 covered.get((lease.value.channel, cell.node), []), from_us, to_us
             ):
@@ -56,11 +61,28 @@ def earned(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
     _own_use(record, grid, sums)
 
 
+def _strangers(record: OwnerRecord, grid: Grid) -> list[str]:
+    """What earned something in the period and stands at no site, told with the first site's books."""
+    if not record.sites or record.sites[0].value.site != grid.site:
+        return []
+    sites = {f"site:{each.value.site}" for each in record.sites}
+    known = {*sites, *(f"node:{n}" for n in record.homes), *(f"device:{d}" for d in record.placed)}
+    period = grid.period
+    return sorted(
+        {
+            each.value.about
+            for each in record.earnings
+            if each.value.about not in known and period.overlap(each.valid_from, each.end)
+        }
+    )
+
+
 def _channel_says(
     record: OwnerRecord, grid: Grid, each: Known[Earning], sums: Sums, told: Told
 ) -> None:
     earning, period = each.value, grid.period
-    share = Fraction(period.overlap(each.valid_from, each.end), each.end - each.valid_from)
+    within, length = period.overlap(each.valid_from, each.end), each.end - each.valid_from
+    share = _ONE if within == length else Fraction(within, length)
     money = converted(
         record, earning.amount, earning.currency, grid.currency, each.valid_from, each
     )
@@ -74,7 +96,8 @@ def _channel_says(
         else f"revenue.{earning.component if earning.component in LINES else 'other'}"
     )
     how = "what the channel says was earned" if not credit else "what the channel gave back"
-    value = (-money.amount if credit else money.amount) * share
+    value = -money.amount if credit else money.amount
+    value = value if share is _ONE else value * share
     post(sums, _amount(line, value, money, how), weights)
     if earning.component == "gpu":
         _asked(record, grid, each, value, share, weights, sums)
@@ -96,7 +119,7 @@ def _asked(
     hours = None if earning.sold_us is None else Fraction(earning.sold_us, HOUR) * share
     if hours is not None:
         post(sums, _memo(SOLD_HOURS, hours, each, "the time sold that the channel states"), weights)
-    if earning.list_price is None or not Fraction(earning.list_price):
+    if earning.list_price is None or not number(earning.list_price):
         return
     price, at_us = earning.list_price, each.valid_from
     asked = converted(record, price, earning.currency, grid.currency, at_us, each)
@@ -206,18 +229,19 @@ def _without(covered: Spans, from_us: int, to_us: int) -> Iterable[tuple[int, in
 
 
 def _leased(
-    record: OwnerRecord, grid: Grid, node: str, told: Told
+    grid: Grid, node: str, told: Told
 ) -> Iterable[tuple[Known[OwnerLease], Cell, int, int]]:
     """The leases of a node, with the device and the time of each in the period."""
-    found = leases_of(record, node, grid.period)
-    by_key = {each.key: each for each in record.leases}
+    part = grid.parts[node]
+    found = leases_of(part, node, grid.period)
+    by_key = {each.key: each for each in part.leases}
     for homeless in found.homeless:
         lease = homeless.value
         told.add(
             f"lease {lease.lease} is for {lease.count} of {lease.about}, which are not all free then; "
             "what has no device is not counted"
         )
-    slots = slots_of(record, node, grid.period)
+    slots = slots_of(part, node, grid.period)
     for said in found.said:
         for slot in slots:
             from_us, to_us = max(said.from_us, slot.from_us), min(said.to_us, slot.to_us)

@@ -9,7 +9,7 @@ assumed to be zero only where many owners pay none, and that is said too.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -19,6 +19,7 @@ from typing import TypeVar
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
+from ouvrage.books.money import number
 from ouvrage.books.power import OTHER_IDLE, WALL_IDLE, WALL_LOAD, board_of
 from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 
@@ -237,7 +238,7 @@ def stated(record: OwnerRecord, about: str, name: str, at_us: int) -> Known[Frac
     for each in reversed(record.terms.get((about, name), ())):
         if each.at(at_us):
             return Known(
-                value=Fraction(each.value.value),
+                value=number(each.value.value),
                 valid_from=each.valid_from,
                 valid_to=each.valid_to,
                 grade=each.grade,
@@ -289,30 +290,38 @@ class TermBook:
         """What ``term`` says at a moment; one outside the period is looked up anew."""
         if not self._span[0] <= at_us < self._span[1]:
             return term(self._record, about, name, at_us)
+        begins, held = self._looked_up(about, name)
+        return held[bisect_right(begins, at_us) - 1] if len(held) > 1 else held[0]
+
+    def edges(self, about: str, names: Sequence[str]) -> list[int]:
+        """Where any of some terms of an object begins to hold, inside the period."""
+        return [at for name in names for at in self._looked_up(about, name)[0][1:]]
+
+    def _looked_up(self, about: str, name: str) -> tuple[list[int], list[Known[Fraction] | None]]:
         held = self._held.get((about, name))
         if held is None:
             found = list(pieces(self._record, about, name, *self._span))
             held = ([begins for begins, _, _ in found], [each for _, _, each in found])
             self._held[about, name] = held
-        return held[1][bisect_right(held[0], at_us) - 1]
+        return held
 
 
 def line_of(record: OwnerRecord, about: str, at_us: int) -> tuple[str, ...]:
     """An object and what it stands in at a moment: ``device:X``, ``node:N``, ``site:S``."""
     sort, _, name = about.partition(":")
     if sort == "device":
-        placed = _last(record.devices, at_us, lambda each: each.device == name)
+        placed = _last(record.placed.get(name, ()), at_us)
         return (about, *(line_of(record, f"node:{placed.value.node}", at_us) if placed else ()))
     if sort == "node":
-        node = _last(record.nodes, at_us, lambda each: each.node == name)
+        node = _last(record.homes.get(name, ()), at_us)
         return (about, f"site:{node.value.site}") if node else (about,)
     return (about,)
 
 
-def _last(entries: Sequence[Known[T]], at_us: int, wanted: Callable[[T], bool]) -> Known[T] | None:
-    """The last of the entries that are wanted and hold at a moment; else the last wanted one."""
-    ours = [each for each in entries if wanted(each.value)]
-    return next((each for each in reversed(ours) if each.at(at_us)), ours[-1] if ours else None)
+def _last(entries: Sequence[Known[T]], at_us: int) -> Known[T] | None:
+    """The last of some entries that hold at a moment; else the last one."""
+    held = next((each for each in reversed(entries) if each.at(at_us)), None)
+    return held or (entries[-1] if entries else None)
 
 
 def currency_of(record: OwnerRecord, about: str, at_us: int) -> str:
@@ -325,8 +334,5 @@ def currency_of(record: OwnerRecord, about: str, at_us: int) -> str:
 def _model(record: OwnerRecord, about: str, at_us: int) -> str | None:
     """The model of a device, or of the first device of a node."""
     sort, _, name = about.partition(":")
-    if sort == "device":
-        placed = _last(record.devices, at_us, lambda each: each.device == name)
-    else:
-        placed = _last(record.devices, at_us, lambda each: each.node == name)
+    placed = _last((record.placed if sort == "device" else record.inside).get(name, ()), at_us)
     return placed.value.model if placed else None

@@ -13,10 +13,10 @@ import click
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
-from ouvrage.books.account import account
+from ouvrage.books.account import Account, account
 from ouvrage.books.calendar_text import calendar_json, calendar_text
 from ouvrage.books.cells import grid_of
-from ouvrage.books.gaps import Gap, gaps, silent
+from ouvrage.books.gaps import Gap, gaps
 from ouvrage.books.gaps_text import (
     gap_json,
     gap_rows,
@@ -28,7 +28,7 @@ from ouvrage.books.gaps_text import (
     worth_filling,
 )
 from ouvrage.books.period import Period, period_before
-from ouvrage.books.pnl import BY, Statement, pnl
+from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.book_ledger import Books, books_of, period_asked, within
@@ -99,8 +99,8 @@ def pnl_(
     """Hours, revenue, every cost and the margin of each GPU, node, channel or tenant."""
     with opened() as ledger:
         question = asked(ledger, site, (month, year, begins, ends), as_of)
-        statement = pnl(question.books.record, question.site, question.passed, by)
-        beside = _beside(question)
+        made = account(question.books.record, question.site, question.passed)
+        statement, beside = statement_of(made, by), _beside(question, made)
     if as_json:
         say_json({**statement_json(statement), **_beside_json(beside)})
     else:
@@ -109,22 +109,26 @@ def pnl_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What stands beside a statement: its gaps (none where there are too many devices), the change."""
+    """What stands beside a statement: its gaps and the change since the period before.
+
+    Neither where there are more than ``MOST_DEVICES``: each takes a whole account more.
+    """
 
     gaps: Sequence[Gap]
     change: Variance | None
     before: Period
 
 
-def _beside(question: Asked) -> Beside:
+def _beside(question: Asked, made: Account) -> Beside:
     record, site, passed = question.books.record, question.site, question.passed
     before = period_before(question.period)
-    now = account(record, site, passed)
+    few = len(made.grid.models) <= MOST_DEVICES
     begun = any(each.valid_from < before.to_us for each in record.nodes)
-    compared = passed.to_us == question.period.to_us and begun
-    change = variance(account(record, site, before), now) if compared else None
+    compared = few and begun and passed.to_us == question.period.to_us
     return Beside(
-        gaps=() if silent(now.grid) else gaps(record, site, passed), change=change, before=before
+        gaps=gaps(record, site, passed) if few else (),
+        change=variance(account(record, site, before), made) if compared else None,
+        before=before,
     )
 
 

@@ -38,7 +38,7 @@ from ouvrage.cli.import_told import (
     tell,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.cash import COSTS, BankLine, CostBill
@@ -55,6 +55,7 @@ from ouvrage.model.earnings import Earning
 @click.option("--channel", metavar="NAME", help="What you call the channel (as in the mapping).")
 @click.option("--zone", metavar="ZONE", help="The zone of its days (the mapping's, the site's).")
 @json_option
+@plain_option
 def earnings(
     files: tuple[Path, ...],
     name: str,
@@ -63,6 +64,7 @@ def earnings(
     channel: str | None,
     zone: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Earnings from a marketplace's CSV, by a mapping of its columns.
 
@@ -95,7 +97,7 @@ def earnings(
             told.stated += stated
         done = _both(ledger, [told for told, _ in read])
     done.more = "What it comes to: ouvrage books pnl"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _both(ledger: Ledger, every: list[Told]) -> Imported:
@@ -129,6 +131,7 @@ def _sums(stated: Iterable[Stated]) -> str:
 @click.option("--currency", metavar="CODE", help="The currency, where a CSV does not name it.")
 @click.option("--zone", metavar="ZONE", help="The zone of its days (the site's).")
 @json_option
+@plain_option
 def bank(
     files: tuple[Path, ...],
     name: str,
@@ -136,6 +139,7 @@ def bank(
     currency: str | None,
     zone: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Lines of a bank account, from camt.053 or CSV.
 
@@ -159,7 +163,7 @@ def bank(
     left = [each for each in said if Fraction(each.value.amount) < 0]
     done.first = f"{counted(len(said), 'line')}: {_sums(came) or 'nothing'} ◐ came, {_sums(left) or 'nothing'} left, {covered(said)}"
     done.more = "What they pay for: ouvrage books reconcile"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _lines(
@@ -188,6 +192,7 @@ def _lines(
 @click.option("--currency", metavar="CODE", help="The currency, where a row does not say.")
 @click.option("--zone", metavar="ZONE", help="The zone of their days (the site's).")
 @json_option
+@plain_option
 def bills(
     files: tuple[Path, ...],
     name: str,
@@ -196,6 +201,7 @@ def bills(
     currency: str | None,
     zone: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Bills from a CSV: number, sort, about, amount, tax, currency, from, to, kwh, due.
 
@@ -217,7 +223,7 @@ def bills(
         rates_needed(ledger, every[0], said)
     done.first = f"{counted(len(said), 'bill')} of {_sums(said) or 'nothing'} ◐, {covered(said)}"
     done.more = "What they do to the margin: ouvrage books pnl"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 @click.command(name="mapping")

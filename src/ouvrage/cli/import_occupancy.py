@@ -44,7 +44,7 @@ from ouvrage.cli.import_told import (
     values,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.earnings import ChannelInvoice
 from ouvrage.model.occupancy import DeviceState
@@ -63,6 +63,7 @@ Read = tuple[Told, list[Snapshot], list[Maintenance]]
     "--saved", metavar="TIME", help="When the files were saved (their name, or own time)."
 )
 @json_option
+@plain_option
 def machines_(
     files: tuple[Path, ...],
     machines: tuple[str, ...],
@@ -70,6 +71,7 @@ def machines_(
     every: str,
     saved: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Which GPUs of Vast.ai machines were rented, from lists saved from time to time.
 
@@ -87,7 +89,7 @@ def machines_(
         reads.append((told, *read_machines(read_text(path, "import"), told, at_us)))
     with opened() as ledger:
         done = _occupied(ledger, reads, channel, pairs(machines), limit_us)
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _every(text: str) -> int:
@@ -171,7 +173,8 @@ def _machine(
 @click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--channel", metavar="NAME", default="vast", help="What you call the channel (vast).")
 @json_option
-def invoices(files: tuple[Path, ...], channel: str, as_json: bool) -> int:
+@plain_option
+def invoices(files: tuple[Path, ...], channel: str, as_json: bool, plain: bool) -> int:
     """Payouts of Vast.ai to a host, from saved answers in JSON.
 
     FILE is the answer of `vastai show invoices-v1 --invoices --raw`. What was earned, invoiced and paid is
@@ -190,4 +193,4 @@ def invoices(files: tuple[Path, ...], channel: str, as_json: bool) -> int:
     total = sum((Fraction(each.value.net) for each in said.values()), Fraction(0))
     done.first = f"Vast.ai: {counted(len(said), 'payout')} of {decimal_text(total)} {CURRENCY} ◐, {covered(said.values())}"
     done.more = "What has come: ouvrage import bank FILE, then ouvrage books reconcile"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)

@@ -277,8 +277,9 @@ def joined(one: Booked, other: Booked) -> Booked:
     )
 
 
-def tell(done: Imported, as_json: bool) -> int:
+def tell(done: Imported, as_json: bool, plain: bool) -> int:
     """Print what came in and what did not; the exit code."""
+    done.first = in_words(done.first) if plain or as_json else done.first
     if as_json:
         say_json(imported_json(done))
     else:
@@ -286,8 +287,19 @@ def tell(done: Imported, as_json: bool) -> int:
     return 1 if done.flagged else 0
 
 
+<<<<<<< HEAD
 def imported_json(done: Imported) -> dict[str, Any]:
     """What ``--json`` prints of every import."""
+=======
+def in_words(line: str) -> str:
+    """A line whose grades are words in brackets, not marks."""
+    for grade in (Grade.MEASURED, Grade.METERED, Grade.ASSUMED):
+        line = line.replace(f" {grade.mark}", f" ({grade.word})")
+    return line
+
+
+def _json(done: Imported) -> dict[str, Any]:
+>>>>>>> booksfeeds
     return {
         "summary": done.first,
         "rows": sum(each.rows for each in done.told),

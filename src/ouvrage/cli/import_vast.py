@@ -44,7 +44,7 @@ from ouvrage.cli.import_told import (
     tell,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option, moment
+from ouvrage.cli.options import json_option, moment, plain_option
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.earnings import Earning
 
@@ -69,6 +69,7 @@ Answer = tuple[Told, list[Window], int]
 )
 @click.option("--url", default=SERVICE, metavar="URL", help=f"The service ({SERVICE}).")
 @json_option
+@plain_option
 def earnings(
     files: tuple[Path, ...],
     machines: tuple[str, ...],
@@ -76,6 +77,7 @@ def earnings(
     saved: str | None,
     live: bool,
     as_json: bool,
+    plain: bool,
     **asked: Any,
 ) -> int:
     """Earnings of Vast.ai machines, from saved answers in JSON or from the service.
@@ -86,7 +88,7 @@ def earnings(
     """
     check_name("channel", channel, "--channel vast")
     if live and not files:
-        return _live(channel, pairs(machines), as_json, **asked)
+        return _live(channel, pairs(machines), as_json, plain, **asked)
     if live or not files:
         raise OuvrageError(
             "import/no-file",
@@ -100,13 +102,14 @@ def earnings(
         answers.append((told, windows, saved_at(path, saved)))
     with opened() as ledger:
         done = _taken(ledger, answers, channel, pairs(machines))
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _live(
     channel: str,
     given: dict[str, str],
     as_json: bool,
+    plain: bool,
     *,
     api_key_file: Path | None,
     begins: str | None,
@@ -129,7 +132,7 @@ def _live(
         done = _asked(ledger, asked, days, channel, given)
     if warning:
         done.told[0].note(warning)
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _known_days(ledger: Ledger, channel: str) -> set[int]:

@@ -40,6 +40,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "log": ("log", "log", "Say what was done for a machine: 20 minutes of support."),
     "books": ("books", "books", "What did a machine earn, with every cost of it?"),
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
+    "inference": ("inference", "inference", "A served model: what does a million tokens cost?"),
+    "host": ("host", "host", "Is this the machine that was promised, and what is it?"),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),

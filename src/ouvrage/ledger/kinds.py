@@ -30,11 +30,13 @@ from ouvrage.model import (
     occupancy,
     rentals,
     runs,
+    serving,
     sites,
     tariffs,
 )
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
+from ouvrage.model.hosts import HostChecked
 from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
 from ouvrage.model.records import Conflict, Withdrawal
@@ -53,6 +55,10 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        serving.RunLoad,
+        serving.RunRequests,
+        serving.RunServer,
+        serving.RunServerWindow,
         accepted.RunAccepted,
         accepted.RunCampaign,
         rentals.RentalStarted,
@@ -71,6 +77,7 @@ KINDS: dict[tuple[str, int], type] = {
         MarketOffer,
         MarketReading,
         ExchangeRate,
+        HostChecked,
         sites.Site,
         sites.Node,
         sites.DevicePlaced,
@@ -158,6 +165,11 @@ def read_value(fact: Fact, value: Any) -> Any:
         return _reader(kind)(value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
+
+
+def from_plain(kind: type, value: Any) -> Any:
+    """A kind's instance from plain JSON. ``ValueError`` or ``TypeError`` where it is none."""
+    return _reader(kind)(value)
 
 
 def _text(value: Any) -> str:

@@ -21,6 +21,7 @@ from ouvrage.meter.options import Options
 from ouvrage.meter.pump import Pump, carry_on
 from ouvrage.meter.record import Record
 from ouvrage.meter.sampler import PERIOD_US, Instruments, Sampler
+from ouvrage.meter.servers import LogServer
 from ouvrage.meter.spool_file import SpoolFile
 from ouvrage.meter.supervisor import Ending, Supervisor
 from ouvrage.metering.recognise import Mark, Recogniser
@@ -56,6 +57,7 @@ class Account:
         if options.campaign:
             self._spool.write({"k": "campaign", "name": options.campaign})
         self._record = Record(self._spool)
+        self._server = LogServer(self._recogniser.serving, self._record)
         if options.electricity:
             price = options.electricity
             self._record.electricity(price.amount, price.currency or "EUR")
@@ -106,6 +108,7 @@ class Account:
             self._matcher.feed(stream, data, moment_us - self._origin)
         else:
             self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
+            self._server.keep()
 
     def _mark(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
@@ -128,6 +131,7 @@ class Account:
             supervisor,
             self._preload,
             self._options.wall_meter,
+            self._options.metrics,
         )
         sampler.start()
         ended = supervisor.wait(tree) - self._origin
@@ -149,6 +153,7 @@ class Account:
             self._matcher.finish(ended)
         else:
             self._mark(self._recogniser.flush(ended))
+            self._server.keep()
             for code, text in self._recogniser.notes():
                 self.note(code, text)
 

@@ -14,17 +14,16 @@ import contextlib
 import json
 import os
 import select
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.gpu_port import GpuLibrary, Identity, Lost, Reading, Unavailable
+from ouvrage.adapters.parent_death import end_with_the_parent
 
 PERIOD_US = 1_000_000
 RETRY_TICKS = 30
-_PR_SET_PDEATHSIG = 1
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
@@ -99,19 +98,11 @@ def serve(probe: Probe, requests: int) -> None:
         probe.tick()
 
 
-def _end_with_the_meter() -> None:
-    """Ask the kernel for SIGTERM when the thread that started this one is gone."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
 def main(arguments: Sequence[str] = ()) -> int:
     """Read until told to end."""
     from ouvrage.adapters.nvml import Nvml
 
-    _end_with_the_meter()
+    end_with_the_parent()
     probe = Probe(Nvml(), sys.stdout.fileno())
     with contextlib.suppress(BrokenPipeError):
         if probe.open():

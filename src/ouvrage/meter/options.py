@@ -61,6 +61,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         help="read this smart plug as well (JSON of Shelly and Tasmota plugs)",
     )
+    made.add_argument(
+        "--metrics",
+        metavar="URL",
+        help="read a model server's Prometheus page as well (vLLM, llama.cpp)",
+    )
     made.add_argument("--label", help="a name for this run, to find it by")
     made.add_argument(
         "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
@@ -100,6 +105,7 @@ class Options:
         self.price = price
         self.electricity = electricity
         self.wall_meter: str | None = given.wall_meter
+        self.metrics: str | None = given.metrics
         self.label: str | None = given.label
         self.campaign: str | None = given.campaign
         self.unit: str | None = given.unit
@@ -210,6 +216,15 @@ def _check_texts(given: argparse.Namespace) -> None:
             hint="another name",
         )
     _check_libraries(given.log_to)
+    metrics = given.metrics
+    if metrics is not None and not (
+        metrics.startswith(("http://", "https://")) and metrics.isprintable() and "@" not in metrics
+    ):
+        raise OuvrageError(
+            "run/metrics",
+            f"--metrics {metrics!r} is no address of a metrics page, or holds a password",
+            hint="--metrics http://127.0.0.1:8000/metrics",
+        )
     wall = given.wall_meter
     if wall is not None and not (wall.startswith(("http://", "https://")) and wall.isprintable()):
         raise OuvrageError(

@@ -42,6 +42,7 @@ class Record:
         self._noted: set[str] = set()
         self._gpus: dict[int, list[tuple[int, Reading]]] = {}
         self._meters: list[list[tuple[int, int | None, int | None]]] = []
+        self._servers: list[list[tuple[int, dict[str, int]]]] = []
 
     def sample(self, t: int, values: Values) -> None:
         """The counters and gauges at ``t``; times only rise."""
@@ -97,6 +98,26 @@ class Record:
         with self._lock:
             self._meters[number].append((t, power_mw, energy_uj))
 
+    def server(self, about: dict[str, Any], t: int) -> int:
+        """A model server that told about itself; its number in this run."""
+        with self._lock:
+            number = len(self._servers)
+            self._servers.append([])
+            self._lines.append({"k": "server", "server": number, "t": t, "about": about})
+            return number
+
+    def server_sample(self, number: int, t: int, columns: dict[str, int]) -> None:
+        """One reading of a model server; times only rise."""
+        with self._lock:
+            held = self._servers[number]
+            if not held or t > held[-1][0]:
+                held.append((t, columns))
+
+    def requests(self, line: dict[str, Any]) -> None:
+        """Requests that a server printed, as a line of the spool."""
+        with self._lock:
+            self._lines.append({"k": "requests", **line})
+
     def note(self, t: int, code: str, text: str) -> None:
         """Something the meter met; each code once a run."""
         with self._lock:
@@ -120,7 +141,18 @@ class Record:
     def _gathered(self) -> list[dict[str, Any]]:
         lines = [*self._sample_line(), *self._mark_lines(), *self._lines]
         self._lines = []
-        return [*lines, *self._gpu_lines(), *self._meter_lines()]
+        return [*lines, *self._gpu_lines(), *self._meter_lines(), *self._server_lines()]
+
+    def _server_lines(self) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for number, readings in enumerate(self._servers):
+            if readings:
+                names = dict.fromkeys(name for _, columns in readings for name in columns)
+                told = {name: [columns.get(name) for _, columns in readings] for name in names}
+                times = [t for t, _ in readings]
+                lines.append({"k": "servers", "server": number, "t": times, "c": told})
+                self._servers[number] = []
+        return lines
 
     def _gpu_lines(self) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []

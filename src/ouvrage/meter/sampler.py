@@ -28,7 +28,7 @@ FLUSH_US = 5_000_000
 KEPT_OPEN = 400
 PRELOAD_US = 2_000_000
 _NEVER = 1 << 62
-_FEED = "GPUs or the meter at the wall could not be looked after"
+_FEED = "GPUs, the meter at the wall or a server's metrics could not be looked after"
 
 
 class Instruments:
@@ -84,6 +84,7 @@ class Sampler(threading.Thread):
         supervisor: Supervisor,
         preload: Callable[[], None],
         wall: str | None = None,
+        metrics: str | None = None,
     ) -> None:
         super().__init__(name="sampler", daemon=True)
         self._record = record
@@ -98,6 +99,10 @@ class Sampler(threading.Thread):
         self._feeds = [gpus] if gpus else []
         if wall:
             self._feeds.append(wall_feed(wall, record, tree, origin_us, PERIOD_US))
+        if metrics:
+            from ouvrage.meter.servers import MetricsFeed
+
+            self._feeds.append(MetricsFeed(metrics, record, tree, origin_us, PERIOD_US))
 
     def run(self) -> None:
         """The loop; at its end every feed is asked for a last word."""

@@ -18,6 +18,7 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.metering.judgement import SAID_KINDS, Acceptance, acceptance_of, campaigns_of
+from ouvrage.metering.serving import SERVING_KINDS, serving_fault
 from ouvrage.model.gpus import (
     METER_KINDS,
     POWER_METHODS,
@@ -36,9 +37,10 @@ from ouvrage.model.runs import (
     RunStarted,
     RunWindow,
 )
+from ouvrage.model.serving import RunLoad, RunRequests, RunServer, RunServerWindow
 
 MARKS = frozenset(("end", "head", "count"))
-VIAS = ("code", "regex", "line")
+VIAS = ("code", "replay", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
 _CURRENCY = re.compile(r"[A-Z]{3}")
@@ -49,6 +51,7 @@ ENERGY_KINDS = tuple(
 RUN_KINDS = (
     *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
     *ENERGY_KINDS,
+    *SERVING_KINDS,
 )
 
 
@@ -81,6 +84,10 @@ class RunView:
     electricity: RunElectricity | None = None
     acceptance: Acceptance | None = None
     campaigns: tuple[str, ...] = ()
+    load: RunLoad | None = None
+    requests: tuple[RunRequests, ...] = ()
+    servers: tuple[RunServer, ...] = ()
+    server_windows: tuple[RunServerWindow, ...] = ()
 
     @property
     def code(self) -> str:
@@ -134,7 +141,7 @@ def fault_of(value: Any) -> str | None:
             return f"an outcome called {value.outcome!r}"
         if value.wall_us < 0:
             return f"a run of {value.wall_us} us"
-    return _energy_fault(value)
+    return _energy_fault(value) or serving_fault(value)
 
 
 def _energy_fault(value: Any) -> str | None:
@@ -211,14 +218,20 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
         electricity=electricity[0][0] if electricity else None,
         acceptance=acceptance_of(said),
         campaigns=campaigns_of(said),
+        load=held[RunLoad.KIND][0][0] if held[RunLoad.KIND] else None,
+        requests=tuple(value for value, _ in held[RunRequests.KIND]),
+        servers=tuple(value for value, _ in held[RunServer.KIND]),
+        server_windows=tuple(value for value, _ in held[RunServerWindow.KIND]),
     )
 
 
 def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
     """Facts of each kind in the order of the run: by device where there are several, by index."""
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND, RunRequests.KIND):
         held[kind].sort(key=lambda pair: pair[0].index)
     held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
     held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))
     held[RunEnergyMeter.KIND].sort(key=lambda pair: pair[0].meter)
     held[RunEnergyWindow.KIND].sort(key=lambda pair: (pair[0].meter, pair[0].index))
+    held[RunServer.KIND].sort(key=lambda pair: pair[0].server)
+    held[RunServerWindow.KIND].sort(key=lambda pair: (pair[0].server, pair[0].index))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, cast
 
@@ -19,9 +19,11 @@ from ouvrage.base.names import is_campaign
 from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
-from ouvrage.ledger.kinds import fact_of
+from ouvrage.ledger.kinds import fact_of, from_plain
 from ouvrage.metering.gpus import GpuTrack, MeterTrack, gpu_windows, meter_windows
 from ouvrage.metering.run_view import fault_of, price_fault
+from ouvrage.metering.serving import ServerTrack, server_windows
+from ouvrage.metering.span_reports import merged_spans
 from ouvrage.metering.windows import Columns, windows_of
 from ouvrage.model.accepted import RunCampaign
 from ouvrage.model.gpus import METER_KINDS, RunDevice, RunElectricity, RunEnergyMeter
@@ -34,6 +36,7 @@ from ouvrage.model.runs import (
     RunStarted,
     SpanSum,
 )
+from ouvrage.model.serving import RunLoad, RunRequests, RunServer
 
 VERSION = 1
 WINDOW_US = 10 * SECOND
@@ -74,6 +77,9 @@ class Spool:
     meters: tuple[MeterTrack, ...] = ()
     electricity: RunElectricity | None = None
     campaigns: tuple[str, ...] = ()
+    load: RunLoad | None = None
+    requests: tuple[RunRequests, ...] = ()
+    servers: tuple[ServerTrack, ...] = ()
 
     @property
     def run(self) -> str:
@@ -188,6 +194,9 @@ class _Reader:
         self.spans: list[RunSpans] = []
         self.notes: list[str] = []
         self.campaigns: list[str] = []
+        self.load: RunLoad | None = None
+        self.requests: list[RunRequests] = []
+        self.servers: dict[int, tuple[RunServer, _Rows]] = {}
         self.end: SpoolEnd | None = None
         self.last_us = 0
         self.foreign = 0
@@ -208,6 +217,10 @@ class _Reader:
             "meters": lambda line: self._of(self.meters, line["meter"]).take(line),
             "electricity": self._electricity,
             "campaign": self._campaign,
+            "load": self._load,
+            "requests": self._requests,
+            "server": self._server,
+            "servers": lambda line: self._of(self.servers, line["server"]).take(line),
             "end": self._end,
         }
         if kind in takers:
@@ -246,6 +259,12 @@ class _Reader:
             ),
             electricity=self.electricity,
             campaigns=tuple(dict.fromkeys(self.campaigns)),
+            load=self.load,
+            requests=tuple(self.requests),
+            servers=tuple(
+                ServerTrack(server=server, columns=rows.columns())
+                for server, rows in self.servers.values()
+            ),
         )
 
     @property
@@ -345,6 +364,32 @@ class _Reader:
             self.campaigns.append(name)
         else:
             self.foreign += 1
+
+    def _load(self, line: Json) -> None:
+        if self.load:
+            raise ValueError("a second load")
+        self.load = self._stated(RunLoad, line["about"])
+
+    def _requests(self, line: Json) -> None:
+        about = {**_mapping(line["c"]), "index": len(self.requests), "via": line["via"]}
+        requests = self._stated(RunRequests, about)
+        self.requests.append(requests)
+        self._see(requests.ended_us)
+
+    def _server(self, line: Json) -> None:
+        number = _whole(line["server"])
+        if number in self.servers:
+            raise ValueError(f"server {number} for the second time")
+        about = {**_mapping(line["about"]), "server": number}
+        self.servers[number] = (self._stated(RunServer, about), _Rows())
+
+    def _stated(self, kind: type, about: Any) -> Any:
+        """What a line says in the very fields of a fact."""
+        said = {name: _clean(value) for name, value in _mapping(about).items()}
+        value = from_plain(kind, {**said, "run": self._run})
+        if fault := fault_of(value):
+            raise ValueError(fault)
+        return value
 
     def _end(self, line: Json) -> None:
         if self.end is not None:
@@ -447,6 +492,12 @@ def _text(value: Any) -> str:
     return value.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
+def _clean(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return _text(value) if isinstance(value, str) else value
+
+
 def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     """The facts of a run: start, campaigns, windows, marks, spans, sealed samples, end, in order."""
     make = _Maker(spool)
@@ -463,9 +514,10 @@ def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     for marks in spool.marks:
         known = [t for t in marks.at_us if t is not None] or [0, wall]
         facts.append(make.fact(marks, f"marks/{marks.index}", min(known), max(known)))
-    for spans in merged_spans(spool.spans):
+    for spans in merged_spans(spool.spans, WINDOW_US):
         facts.append(make.fact(spans, f"spans/{spans.index}", spans.from_us, spans.to_us))
     facts += _energy_facts(spool, make)
+    facts += _serving_facts(spool, make)
     facts.append(make.fact(sealed, "samples", 0, wall))
     facts.append(make.fact(_ended(spool), "end", wall, wall))
     return facts
@@ -490,32 +542,19 @@ def _energy_facts(spool: Spool, make: _Maker) -> list[Fact]:
     return facts
 
 
-def merged_spans(spans: Iterable[RunSpans]) -> list[RunSpans]:
-    """One report per thread and window, since a program may report twice a second for days."""
-    groups: dict[tuple[int, int, int], list[RunSpans]] = {}
-    for report in spans:
-        key = (report.pid, report.tid, report.to_us // WINDOW_US)
-        groups.setdefault(key, []).append(report)
-    return [_merged(index, group) for index, group in enumerate(groups.values())]
-
-
-def _merged(index: int, group: Sequence[RunSpans]) -> RunSpans:
-    sums: dict[str, tuple[int, int]] = {}
-    for report in group:
-        for span in report.spans:
-            count, total = sums.get(span.name, (0, 0))
-            sums[span.name] = (count + span.count, total + span.total_us)
-    cpu = [report.cpu_us for report in group if report.cpu_us is not None]
-    return replace(
-        group[0],
-        index=index,
-        from_us=min(report.from_us for report in group),
-        to_us=max(report.to_us for report in group),
-        cpu_us=sum(cpu) if len(cpu) == len(group) else None,
-        spans=tuple(
-            SpanSum(name=name, count=count, total_us=total) for name, (count, total) in sums.items()
-        ),
-    )
+def _serving_facts(spool: Spool, make: _Maker) -> list[Fact]:
+    """The load, the requests, and what servers counted."""
+    wall, period = spool.wall_us, spool.started.period_us
+    facts = [make.fact(spool.load, "load", 0, wall)] if spool.load else []
+    for requests in spool.requests:
+        ended = [t for t in requests.ended_us if t is not None] or [0, wall]
+        facts.append(make.fact(requests, f"requests/{requests.index}", min(ended), max(ended)))
+    for track in spool.servers:
+        name = f"server/{track.server.server}"
+        facts.append(make.fact(track.server, name, 0, wall))
+        cut = server_windows(track, wall_us=wall, period_us=period, window_us=WINDOW_US)
+        facts += [make.fact(w, f"{name}/{w.index}", w.from_us, w.to_us) for w in cut]
+    return facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,10 @@ from ouvrage.model.runs import RunMarks
 MOST_TOLD = 4
 RULE = "the coarsest unit of which two or more finished"
 ORDER = ("epoch", "prompt", "request", "frame", "step", "iteration", "token")
-_RANK = {"code": 0, "regex": 1, "line": 2}
+_RANK = {"code": 0, "replay": 0, "regex": 1, "line": 2}
 _HOW = {
     "code": "marks from the program itself",
+    "replay": "answers as they ended, in groups of neighbours",
     "regex": "lines that match --unit-regex",
     "line": "lines that name the unit and its number",
 }

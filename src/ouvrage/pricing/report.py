@@ -20,6 +20,7 @@ from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, SPAN_RULE
 from ouvrage.pricing.accepted import SORTS
 from ouvrage.pricing.energy import devices_json
+from ouvrage.pricing.inference import inference_json
 from ouvrage.pricing.summary import crowd_words, summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
 
@@ -55,6 +56,7 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         "worth": _group(sheet, "worth", "seconds_per_unit", "cost_per_unit"),
         "energy_j": plain_value(sheet["energy_j"]),
         "energy": _energy(view, sheet),
+        "inference": inference_json(sheet),
         "coverage": plain_value(sheet["coverage"]),
         "neighbours_cpu": plain_value(sheet["neighbours_cpu"]),
         "grade": _word(headline.grade),

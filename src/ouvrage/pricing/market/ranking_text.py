@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,7 @@ from ouvrage.base.text import safe
 from ouvrage.base.time import SECOND
 from ouvrage.model.offers import ExchangeRate, MarketOffer
 from ouvrage.pricing.market.listed import STALE_DAYS
+from ouvrage.pricing.market.promises import promised
 from ouvrage.pricing.market.quote import lines_of, span_json
 from ouvrage.pricing.market.ranking import (
     Effects,
@@ -280,6 +282,7 @@ def _ranked_json(each: Ranked, today: str, on_frontier: bool | None) -> dict[str
         "seen_on": each.listed.seen_on,
         "age_days": each.listed.age_days(today),
         "fact": each.listed.fact,
+        "promises": [asdict(said) for said in promised(offer)],
         "lines": [line.as_json() for line in lines_of(quote)],
     }
 
