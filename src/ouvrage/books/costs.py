@@ -187,7 +187,7 @@ def _bills(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
             line=f"cost.{line}", value=money.amount * share, grade=money.grade,
             method="as billed, spread over the days of the bill", keys=money.keys,
         )  # fmt: skip
-        about = f"site:{grid.site}" if bill.about.startswith("channel:") else bill.about
+        about = bill.about if grid.holds(bill.about) else f"site:{grid.site}"
         only = bill.about[8:] if bill.about.startswith("channel:") else None
         from_us, to_us = max(each.valid_from, period.from_us), min(each.end, period.to_us)
         weights = _of_channel(sums, only) if only else []
@@ -195,9 +195,10 @@ def _bills(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
 
 
 def _concerns(record: OwnerRecord, grid: Grid, about: str) -> bool:
-    """Whether a cost is of this site: a channel's is of the first one."""
+    """Whether a cost is of this site: what stands at none, a channel's or a tenant's, is of the first."""
     first = record.sites[0].value.site if record.sites else ""
-    return grid.holds(about) or (about.startswith("channel:") and grid.site == first)
+    nowhere = about.startswith(("channel:", "tenant:"))
+    return grid.holds(about) or (nowhere and grid.site == first)
 
 
 def _of_channel(sums: Sums, channel: str) -> list[tuple[Cell, int]]:
@@ -252,6 +253,8 @@ def _support(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
     logged: set[str] = set()
     for each in record.support:
         if not grid.period.from_us <= each.valid_from < grid.period.to_us:
+            continue
+        if not _concerns(record, grid, each.value.about):
             continue
         about = each.value.about if grid.holds(each.value.about) else f"site:{grid.site}"
         price = term(record, about, "support_price", each.valid_from)

@@ -18,7 +18,9 @@ from ouvrage.books.cells import Cell, Grid, cell_of
 from ouvrage.books.record import Known
 
 TERMS = ("idle_power_w", "load_power_w")
-_AT_WORK = {"working": Fraction(1), "unknown": Fraction(1, 2)}
+UNSEEN = ("held", "unknown")
+"""States in which nobody saw the load: power is taken half way between idle and full."""
+_AT_WORK = {"working": Fraction(1), **dict.fromkeys(UNSEEN, Fraction(1, 2))}
 """The share of the way from idle to full power in a state; of the others it is nothing."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.cluster_states import states_of
@@ -29,59 +29,17 @@ from ouvrage.model.records import Withdrawal
 from ouvrage.model.sites import DevicePlaced, Node, Site, Term
 from ouvrage.model.tariffs import SpotPrices, Tariff
 
-<<<<<<< HEAD
-=======
 T = TypeVar("T")
 K = TypeVar("K")
-FOR_EVER = 2**62
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known(Generic[T]):
-    """A value that holds for a half-open period (``valid_to`` None: no end known).
-
-    ``key`` is the fact's, empty where no fact states it; ``said_by`` names who said it, or the
-    source of a default.
-    """
-
-    value: T
-    valid_from: int
-    valid_to: int | None
-    grade: Grade
-    key: str
-    said_by: str = ""
-
-    @property
-    def end(self) -> int:
-        """``valid_to``, or a moment after any other."""
-        return FOR_EVER if self.valid_to is None else self.valid_to
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The fact's key, as figures take it."""
-        return (self.key,) if self.key else ()
-
-    def at(self, at_us: int) -> bool:
-        """Whether it holds at a moment."""
-        return self.valid_from <= at_us < self.end
-
-    def meets(self, from_us: int, to_us: int) -> bool:
-        """Whether it holds at any moment of a period."""
-        return self.valid_from < to_us and from_us < self.end
-
->>>>>>> booksfeeds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
-<<<<<<< HEAD
     What a cluster's accounting says of the owner's nodes stands among the ``states``.
-    ``as_of`` is the latest moment at which any of them was recorded, 0 where there is none.
-=======
     ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
     latest moment at which any of them was recorded, 0 where there is none.
->>>>>>> booksfeeds
     """
 
     sites: tuple[Known[Site], ...] = ()
@@ -102,15 +60,12 @@ class OwnerRecord:
     tariffs: tuple[Known[Tariff], ...] = ()
     spots: tuple[Known[SpotPrices], ...] = ()
     rates: tuple[Known[ExchangeRate], ...] = ()
-<<<<<<< HEAD
     cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
     cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
     cluster_whole: tuple[Known[ClusterWhole], ...] = ()
-=======
     placed: Mapping[str, tuple[Known[DevicePlaced], ...]]
     inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
     homes: Mapping[str, tuple[Known[Node], ...]]
->>>>>>> booksfeeds
     as_of: int = 0
 
     def site(self, name: str) -> Known[Site] | None:

@@ -49,7 +49,7 @@ def earned(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
             _channel_says(record, grid, each, sums, told)
     for about in _strangers(record, grid):
         told.add(
-            f"what {about} earned is not counted: no site has it; ouvrage own says where it stands"
+            f"what is stated about {about} is not counted: no site has it; ouvrage own says where it stands"
         )
     covered = _covered(record)
     for node in grid.nodes:
@@ -62,18 +62,18 @@ def earned(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
 
 
 def _strangers(record: OwnerRecord, grid: Grid) -> list[str]:
-    """What earned something in the period and stands at no site, told with the first site's books."""
+    """What earned or cost something in the period and stands at no site, told with the first site's."""
     if not record.sites or record.sites[0].value.site != grid.site:
         return []
     sites = {f"site:{each.value.site}" for each in record.sites}
     known = {*sites, *(f"node:{n}" for n in record.homes), *(f"device:{d}" for d in record.placed)}
-    period = grid.period
+    stated = [
+        each.value.about
+        for each in (*record.earnings, *record.bills)
+        if each.meets(grid.period.from_us, grid.period.to_us)
+    ]
     return sorted(
-        {
-            each.value.about
-            for each in record.earnings
-            if each.value.about not in known and period.overlap(each.valid_from, each.end)
-        }
+        about for about in set(stated) - known if not about.startswith(("channel:", "tenant:"))
     )
 
 

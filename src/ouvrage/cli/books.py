@@ -147,11 +147,10 @@ def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> 
         head, rows = rows_table(statement, plain)
         lines += [*(f"  {line}" for line in table(head, rows, "<>>>>>>>").splitlines()), ""]
     lines += detail(first, plain)
-    if beside.change is not None:
-        lines.append(
-            f"  change    {variance_line(beside.change, period_words(beside.before), plain)}"
-        )
-    weakest = weakest_line(beside.gaps, statement.currency, plain)
+    if beside.change is not None and beside.change.parts is not None:
+        lines.append(f"  change    {variance_line(beside.change, period_words(beside.before))}")
+    known = first["margin.net"].value is not None
+    weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
     return "\n".join([*lines, "", _more(first, period)])

@@ -21,9 +21,9 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
 from ouvrage.books.focus import COSTS, RULES, Flag, Total, factor, flags_of, totals
 from ouvrage.cli.booking import Booked, book
-from ouvrage.cli.import_told import counted, holding, read_bytes, values
+from ouvrage.cli.import_told import counted, holding, in_words, read_bytes, values
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import json_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.model.focus import FocusCharge
 
@@ -42,7 +42,8 @@ def focus() -> None:
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--currency", metavar="CODE", help="Of a file without a column for it.")
 @json_option
-def import_(file: Path, currency: str | None, as_json: bool) -> int:
+@plain_option
+def import_(file: Path, currency: str | None, as_json: bool, plain: bool) -> int:
     """Bring in an export (CSV), add it up, and flag the rows that cannot be right.
 
     Every row that can be read comes in, flagged or not. The same export again changes nothing; one made
@@ -56,7 +57,9 @@ def import_(file: Path, currency: str | None, as_json: bool) -> int:
     if as_json:
         say_json(_json(told, charged, booked))
     else:
-        say_text("\n".join(safe(line) for line in _lines(told, charged, booked)))
+        first, *more = _lines(told, charged, booked)
+        lines = [in_words(first) if plain else first, *more]
+        say_text("\n".join(safe(line) for line in lines))
     return 1 if told.faults else 0
 
 
@@ -148,7 +151,8 @@ def _by_one_factor(charged: Sequence[Charged], rows: set[int]) -> list[str]:
     help=f"{', '.join(_BY)}, a column's name, or tag:NAME; several times for a row of each pair.",
 )
 @json_option
-def sums(by: tuple[str, ...], as_json: bool) -> None:
+@plain_option
+def sums(by: tuple[str, ...], as_json: bool, plain: bool) -> None:
     """What all bills in FOCUS add up to, by provider, service, account, category, resource or tag."""
     with opened() as ledger:
         charges: list[FocusCharge] = values(ledger, FocusCharge.KIND)
@@ -169,10 +173,16 @@ def sums(by: tuple[str, ...], as_json: bool) -> None:
         say_json({"sums": rows})
         return
     cells = [
-        (*map(safe, names), str(t.rows), *(text or "unknown" for text in t.sums.values()), t.currency)
+        (
+            *map(safe, names),
+            str(t.rows),
+            *(text or "unknown" for text in t.sums.values()),
+            t.currency,
+        )
         for names, t in found
     ]
-    say_text(f"{_billed(totals(charges))} {Grade.METERED.mark} billed in {counted(len(charges), 'charge')}\n")
+    first = f"{_billed(totals(charges))} {Grade.METERED.mark} billed in {counted(len(charges), 'charge')}\n"
+    say_text(in_words(first) if plain else first)
     say_text(table((*by, "rows", *COSTS, "in"), cells, "<" * len(by) + ">>>>><"))
     say_text("\nOther views: ouvrage focus sums --by account --by service")
 

@@ -6,7 +6,8 @@ the answer is told; figures are made in ``books``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ from ouvrage.books.known import Known
 from ouvrage.books.period import Period, period_named
 from ouvrage.books.pods import PodUse, pod_use
 from ouvrage.cli.campaigning import campaign_found
-from ouvrage.cli.import_told import counted, read_bytes, site_zone
+from ouvrage.cli.import_told import counted, in_words, read_bytes, site_zone
 from ouvrage.cli.ledger import Ledger, opened, past
-from ouvrage.cli.options import as_of_option, json_option, period_options
+from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.view import in_force
@@ -40,6 +41,18 @@ from ouvrage.pricing.campaign import Campaign
 
 _SORTS = click.Choice(("account", "user", "partition"))
 _NEEDS_CLUSTER = "sacct … > jobs.txt; ouvrage import sacct jobs.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How an answer is told: as JSON, or as lines whose grades are ``plain`` words."""
+
+    json: bool
+    plain: bool
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Print lines for a person."""
+        say_text("\n".join(in_words(line) if self.plain else line for line in lines))
 
 
 @click.command("goodput")
@@ -75,6 +88,7 @@ _NEEDS_CLUSTER = "sacct … > jobs.txt; ouvrage import sacct jobs.txt"
 @period_options
 @as_of_option
 @json_option
+@plain_option
 def goodput(
     campaign: str | None,
     summary: Path | None,
@@ -90,6 +104,7 @@ def goodput(
     ends: str | None,
     as_of: int | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """How much of what was paid for became finished work, and what an hour or a unit of it cost.
 
@@ -100,18 +115,19 @@ def goodput(
         raise OuvrageError(
             "goodput/which", "one thing is asked about", hint="--campaign, --summary or --pods"
         )
+    how = How(json=as_json, plain=plain)
     stated = parse_price(price) if price else None
     if summary is not None:
-        return _summary(summary, stated, as_json)
+        return _summary(summary, stated, how)
     if pods is not None:
-        return _pods(pods, nodes, stated, as_json)
+        return _pods(pods, nodes, stated, how)
     with opened() as ledger:
         if campaign is not None:
             found = campaign_found(ledger, campaign, past(as_of, ledger)).campaign
-            return _campaign(found, _also(also), as_json)
+            return _campaign(found, _also(also), how)
         period = _period(ledger, month, year, begins, ends)
         attempts = _attempts(ledger, past(as_of, ledger))
-    return _cluster(attempts, period, gpus, stated, by, as_json)
+    return _cluster(attempts, period, gpus, stated, by, how)
 
 
 def _period(
@@ -143,7 +159,7 @@ def _cluster(
     gpus: int | None,
     price: Price | None,
     by: str | None,
-    as_json: bool,
+    how: How,
 ) -> int:
     if gpus is not None and period is None:
         raise OuvrageError(
@@ -154,7 +170,7 @@ def _cluster(
     for each in attempts if by else ():
         groups.setdefault(getattr(each, by or "") or "not said", []).append(each)
     rows = [(name, cluster_goodput(ours, period)) for name, ours in sorted(groups.items())]
-    if as_json:
+    if how.json:
         found = {**_json(whole, price), "by": {name: _json(each, price) for name, each in rows}}
         say_json({"period": period.name if period else None, **found})
         return 0
@@ -169,7 +185,7 @@ def _cluster(
         )
     if rows:
         lines += ["", _by_table(by or "", rows), ""]
-    say_text("\n".join([*lines, "Who used it: ouvrage books goodput --by account"]))
+    how.say([*lines, "Who used it: ouvrage books goodput --by account"])
     return 0
 
 
@@ -249,10 +265,10 @@ def _faults(told: Told) -> list[str]:
     return [f"  {fault.line}" for fault in told.faults[:20]]
 
 
-def _summary(path: Path, price: Price | None, as_json: bool) -> int:
+def _summary(path: Path, price: Price | None, how: How) -> int:
     text, told = _read(path)
     found = read_summary(text, told)
-    if as_json:
+    if how.json:
         say_json({
             "clusters": {name: _json(each, price) if each else None for name, each in found},
             "faults": [fault.as_json() for fault in told.faults],
@@ -267,13 +283,11 @@ def _summary(path: Path, price: Price | None, as_json: bool) -> int:
         "  time in a summary may hold waiting in the queue (Kalos' does by its own example)",
     ]
     lines += _faults(told)
-    say_text(
-        "\n".join(safe(line) for line in [*lines, "Of your own cluster: ouvrage import sacct FILE"])
-    )
+    how.say(safe(line) for line in [*lines, "Of your own cluster: ouvrage import sacct FILE"])
     return 1 if told.faults else 0
 
 
-def _pods(path: Path, nodes: Path | None, price: Price | None, as_json: bool) -> int:
+def _pods(path: Path, nodes: Path | None, price: Price | None, how: How) -> int:
     text, told = _read(path)
     pods = read_pods(text, told)
     every = [told]
@@ -284,11 +298,11 @@ def _pods(path: Path, nodes: Path | None, price: Price | None, as_json: bool) ->
         every.append(node_told)
     use = pod_use(pods, there)
     faults = [fault for each in every for fault in each.faults]
-    if as_json:
+    if how.json:
         say_json({**_pods_json(use, price), "faults": [fault.as_json() for fault in faults]})
     else:
         lines = [*_pods_lines(use, price), *(line for each in every for line in _faults(each))]
-        say_text("\n".join(safe(line) for line in lines))
+        how.say(safe(line) for line in lines)
     return 1 if faults or use.over else 0
 
 
@@ -347,7 +361,7 @@ def _also(texts: Sequence[str]) -> dict[str, Fraction]:
     return found
 
 
-def _campaign(found: Campaign, also: Mapping[str, Fraction], as_json: bool) -> int:
+def _campaign(found: Campaign, also: Mapping[str, Fraction], how: How) -> int:
     parts = {**parts_of(found), **also}
     total = sum(parts.values(), Fraction(0))
     units = found.units_accepted if found.unit else 0
@@ -356,7 +370,7 @@ def _campaign(found: Campaign, also: Mapping[str, Fraction], as_json: bool) -> i
     )
     missing = [name for name in STATED if name not in also]
     unknown = [each.code for each in found.unknown]
-    if as_json:
+    if how.json:
         say_json({
             "campaign": found.name, "unit": found.unit, "units_accepted": found.units_accepted,
             "currency": found.currency, "total": None if unknown else decimal_text(total),
@@ -368,7 +382,7 @@ def _campaign(found: Campaign, also: Mapping[str, Fraction], as_json: bool) -> i
             "not_stated": missing, "cost_unknown": unknown,
         })  # fmt: skip
         return 0
-    say_text("\n".join(_campaign_lines(found, parts, total, units, good, missing)))
+    how.say(_campaign_lines(found, parts, total, units, good, missing))
     return 0
 
 

@@ -32,6 +32,7 @@ from ouvrage.cli.import_told import (
     covered,
     imported_json,
     imported_lines,
+    in_words,
     joined,
     read_bytes,
     saved_at,
@@ -39,7 +40,7 @@ from ouvrage.cli.import_told import (
     values,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
@@ -63,6 +64,7 @@ KINDS = (ClusterJobRow.KIND, ClusterNodeEvent.KIND)
     "--saved", metavar="TIME", help="When a list of `sinfo -R` was made (the file's time)."
 )
 @json_option
+@plain_option
 def sacct(
     files: tuple[Path, ...],
     cluster: str | None,
@@ -71,6 +73,7 @@ def sacct(
     whole: str | None,
     saved: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Jobs of a Slurm cluster and what befell its nodes.
 
@@ -91,6 +94,7 @@ def sacct(
         period = period_named(whole, where) if whole else None
         done, jobs = _recorded(ledger, told, period)
         sha256 = facts_hash(ledger)
+    done.first = in_words(done.first) if plain or as_json else done.first
     if as_json:
         say_json({**imported_json(done), **_json(jobs), "ledger_hash": sha256})
     else:

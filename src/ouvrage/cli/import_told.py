@@ -287,10 +287,6 @@ def tell(done: Imported, as_json: bool, plain: bool) -> int:
     return 1 if done.flagged else 0
 
 
-<<<<<<< HEAD
-def imported_json(done: Imported) -> dict[str, Any]:
-    """What ``--json`` prints of every import."""
-=======
 def in_words(line: str) -> str:
     """A line whose grades are words in brackets, not marks."""
     for grade in (Grade.MEASURED, Grade.METERED, Grade.ASSUMED):
@@ -298,8 +294,8 @@ def in_words(line: str) -> str:
     return line
 
 
-def _json(done: Imported) -> dict[str, Any]:
->>>>>>> booksfeeds
+def imported_json(done: Imported) -> dict[str, Any]:
+    """What ``--json`` prints of every import."""
     return {
         "summary": done.first,
         "rows": sum(each.rows for each in done.told),
