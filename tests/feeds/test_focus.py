@@ -242,7 +242,7 @@ def test_any_order_and_any_number_of_readings_are_the_same_charges(
     for _ in range(2):
         random.shuffle(rows)
         held = _book(held, ids, statements(held, read(*rows)[0]))
-    said = Counter((e.value.billed, e.value.cells[0].text) for e in held)
+    said = Counter((e.value.billed, json.loads(e.value.columns)["ResourceId"]) for e in held)
     assert said == Counter((row["BilledCost"], row["ResourceId"]) for row in rows)
 
 

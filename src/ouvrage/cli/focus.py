@@ -197,7 +197,7 @@ def _value(charge: FocusCharge, by: str) -> str | None:
 
 
 def _cell(charge: FocusCharge, name: str) -> str | None:
-    return next((cell.text for cell in charge.cells if cell.name == name), None)
+    return json.loads(charge.columns).get(name)
 
 
 def _tag(charge: FocusCharge, name: str) -> str | None:

@@ -11,20 +11,12 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FocusCell:
-    """One more column of a row that is not null, as it was written."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FocusCharge:
     """One charge over the fact's period (FOCUS ChargePeriodStart to ChargePeriodEnd).
 
     Costs (``billed``, ``effective``, ``listed``, ``contracted``) are decimal texts in ``currency``;
-    ``list_unit_price`` is per ``pricing_unit``, of which ``pricing_quantity`` were charged. ``cells`` are
-    all other columns, by name.
+    ``list_unit_price`` is per ``pricing_unit``, of which ``pricing_quantity`` were charged. ``columns`` are
+    all others that are not null, as the text of a canonical JSON object.
     """
 
     KIND: ClassVar[str] = "focus.charge"
@@ -42,4 +34,4 @@ class FocusCharge:
     pricing_quantity: str | None
     pricing_unit: str | None
     consumed_quantity: str | None
-    cells: tuple[FocusCell, ...]
+    columns: str

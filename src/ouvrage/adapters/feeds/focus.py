@@ -23,7 +23,7 @@ from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import utc_us
 from ouvrage.ledger.kinds import payload_of
 from ouvrage.ledger.stated import HASHED, Stated
-from ouvrage.model.focus import FocusCell, FocusCharge
+from ouvrage.model.focus import FocusCharge
 
 NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
 """Without these a row is no charge of an amount over a time. What else the specification requires and a
@@ -53,23 +53,16 @@ _LONGEST_CELL = 131_072
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charged:
-    """Data row ``row`` of the file (from 1) and the charge that it states, for a half-open period."""
+    """Data row ``row`` of the file (from 1) and the charge that it states, for a half-open period.
+
+    ``identity`` is what the charge is for, hashed: the same in an export made again with other amounts.
+    """
 
     row: int
     charge: FocusCharge
     from_us: int
     to_us: int
-
-    @property
-    def identity(self) -> str:
-        """What the charge is for, hashed: the same in an export made again with other amounts."""
-        said = self.charge
-        fixed = [
-            said.provider, said.category, said.charge_class, said.currency, said.pricing_unit,
-            self.from_us, self.to_us,
-            [[c.name, c.text] for c in said.cells if c.name not in _CHANGES],
-        ]  # fmt: skip
-        return sha256_hex(canonical(fixed))[:HASHED]
+    identity: str
 
     @property
     def content(self) -> str:
@@ -168,15 +161,14 @@ def _charged(number: int, row: Row, told: Told) -> Charged | None:
         row.fault("ChargePeriodEnd", cells["ChargePeriodEnd"], "an end after the beginning")
         return None
     others = {field: cells.get(name) for field, name in _FIELDS.items()}
-    rest = tuple(
-        FocusCell(name=name, text=text)
-        for name, text in sorted(cells.items())
-        if text is not None and name not in _OWN
-    )
+    rest = {name: text for name, text in cells.items() if text is not None and name not in _OWN}
     charge = FocusCharge(
-        category=category, currency=currency, cells=rest, **numbers, **others
-    )  # fmt: skip
-    return Charged(row=number, charge=charge, from_us=begins, to_us=ends)
+        category=category, currency=currency, columns=canonical(rest), **numbers, **others
+    )
+    fixed = {name: text for name, text in rest.items() if name not in _CHANGES}
+    about = [*others.values(), category, currency, begins, ends, fixed]
+    identity = sha256_hex(canonical(about))[:HASHED]
+    return Charged(row=number, charge=charge, from_us=begins, to_us=ends, identity=identity)
 
 
 def _cell(value: str) -> str | None:
