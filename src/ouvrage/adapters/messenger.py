@@ -42,7 +42,9 @@ def address_fault(url: str) -> str | None:
 def post(url: str, message: Message, deadline_s: float = DEADLINE_S) -> str | None:
     """Post a message as JSON; None when it was taken, else why not."""
     said: list[str | None] = []
-    worker = threading.Thread(target=lambda: said.append(_post(url, message, deadline_s)), daemon=True)
+    worker = threading.Thread(
+        target=lambda: said.append(_post(url, message, deadline_s)), daemon=True
+    )
     worker.start()
     worker.join(deadline_s)
     return said[0] if said else f"no whole answer within {deadline_s:g} s"

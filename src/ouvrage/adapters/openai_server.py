@@ -138,7 +138,9 @@ def checked_url(text: str) -> str:
     except ValueError:
         parts, proper = None, False
     if not parts or not proper or parts.query or parts.fragment or not _plain(text):
-        told = text if "@" not in text else "what was given (not shown, since it may hold a password)"
+        told = (
+            text if "@" not in text else "what was given (not shown, since it may hold a password)"
+        )
         raise OuvrageError(
             "inference/server", f"{told!r} is no address of a server",
             hint="--server http://127.0.0.1:8000",
@@ -211,9 +213,7 @@ class Exchange:
     ``run`` asks in the calling thread; ``stop`` ends it from another, with the status it gives.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, body: bytes, timeout_us: int, *, asked_out: int
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, body: bytes, timeout_us: int, *, asked_out: int) -> None:
         self.status = ""
         self.http: int | None = None
         self.words = ""
@@ -248,7 +248,8 @@ class Exchange:
         except (OSError, http.client.HTTPException) as error:
             self.words = str(error)[:200] or type(error).__name__
             status = "unreachable" if self.http is None else "cut"
-        except Exception as error:  # whatever a server says, this request ends and has a name
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            # Whatever shape an answer has, its request ends and has a name.
             self.words, status = type(error).__name__, "garbled"
         finally:
             line.close()

@@ -122,9 +122,7 @@ class Replay:
                 self._wait(min(left, _LOOK_US))
             if self._over():
                 return
-            exchange = Exchange(
-                self._endpoint, body, plan.timeout_us, asked_out=arrival.tokens_out
-            )
+            exchange = Exchange(self._endpoint, body, plan.timeout_us, asked_out=arrival.tokens_out)
             self._send(_Sent(exchange, arrival, None if closed else arrival.at_us))
 
     def _over(self) -> bool:
