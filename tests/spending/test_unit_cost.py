@@ -119,7 +119,7 @@ def test_a_row_that_cannot_be_read_is_named(
         (["--electricity", "0.25", "--rate", "0/h"], "electricity/unreadable"),
         (["--electricity", "-1/kWh", "--rate", "0/h"], "electricity/negative"),
         (["--electricity", "0.25 EUR/kWh", "--rate", "2 USD/h"], "price/two-currencies"),
-        (["--electricity", "0.25/kWh", "--rate", "2/kWh"], "price/unreadable"),
+        (["--electricity", "0.25/kWh", "--rate", "2/kWh"], "price/unknown-unit"),
         (["--electricity", "0.25/kWh"], "command/usage"),
     ],
 )
