@@ -105,8 +105,14 @@ def test_days_of_bills_are_of_the_site_and_an_answer_cut_off_is_named_so(
     (tmp_path / "bills.csv").write_text(
         "number,sort,about,what,amount,tax,currency,from,to,kwh,due\n"
         "B1,insurance,node:n1,policy,365,,USD,2026-01-01,2026-12-31,,\n"
+        "B2,rent,site:shed,never,20,,USD,2026-01-01,9999-12-31,,\n"
+        "B3,rent,site:shed,back,20,,USD,2026-10-31,2026-10-01,,\n"
     )
-    assert "2026-01-01 to 2026-12-31" in owner.inside("import", "bills", "bills.csv").first
+    came = owner.inside("import", "bills", "bills.csv")
+    assert (came.code, came.err) == (1, "")
+    assert "1 bill of 365.00 USD ◐, 2026-01-01 to 2026-12-31" in came.first
+    assert "bills.csv:3   to: found '9999-12-31', expected a day such as" in came.out
+    assert "bills.csv:4   to: found '2026-10-01', expected a day after 2026-10-31" in came.out
     (tmp_path / "cut.json").write_text((tmp_path / "october.json").read_text()[:900])
     cut = owner.inside("import", "vast-earnings", "cut.json")
     assert cut.code == 2
