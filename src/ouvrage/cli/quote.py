@@ -25,7 +25,7 @@ from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home
 from ouvrage.adapters.nccl import Interconnect, load_interconnect
-from ouvrage.adapters.profile_files import load_profile, seconds_in
+from ouvrage.adapters.profile_files import load_profile, seconds_in, tax_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -103,6 +103,7 @@ class QuoteGroup(click.Group):
 )
 @click.option("--top", metavar="N", type=click.IntRange(1), default=TOP, help="Show so many (20).")
 @click.option("--currency", metavar="CODE", help="The currency to compare in.")
+@click.option("--tax", metavar="RATE", help="At which rate you are taxed: 0.19, or 19%.")
 @click.option("--interruptible", is_flag=True, help="The work may be interrupted.")
 @click.option("--excluded", "show_excluded", is_flag=True, help="List those that are not able.")
 @click.option(
@@ -215,7 +216,15 @@ def _asked_of(profile: Profile, asked: dict[str, Any]) -> Profile:
         )
         deadline = seconds_in(asked["deadline"], refused)
     may = True if asked["interruptible"] else profile.interruptible
-    return replace(profile, units=units, deadline_s=deadline, interruptible=may)
+    tax = profile.tax if asked["tax"] is None else _tax_of(asked["tax"])
+    return replace(profile, units=units, deadline_s=deadline, interruptible=may, tax=tax)
+
+
+def _tax_of(text: str) -> Fraction:
+    rate = tax_in(text)
+    if rate is None:
+        raise OuvrageError("quote/tax", f"{text!r} is no rate of tax", hint="--tax 0.19, or 19%")
+    return rate
 
 
 def _from_file(file: str, today: str) -> Offered:
@@ -388,7 +397,7 @@ def _write_files(ranking: Ranking, asked: dict[str, Any], today: str) -> None:
 _CSV = (
     *("rank", "offer", "provider", "region", "gpu", "price_per_hour", "currency"),
     *("cost_per_unit_low", "cost_per_unit_likely", "cost_per_unit_high", "time_s"),
-    *("bottleneck", "grade", "rank_by_hour", "key"),
+    *("bottleneck", "grade", "rank_by_hour", "key", "not_counted"),
 )
 
 
@@ -412,6 +421,7 @@ def csv_text(ranking: Ranking) -> str:
                 q.grade.word,
                 each.by_hour,
                 offer.key,
+                "; ".join(q.not_counted),
             ]
         )
     return out.getvalue()

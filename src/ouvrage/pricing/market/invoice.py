@@ -235,15 +235,29 @@ def _lines(
         words = f"the bill is in {', '.join(foreign)}, the quote in {promise.currency}"
         yield _unknown("bill", "other currency", words)
         return
+    unnamed = sum(1 for line in bill if not line.currency)
+    if unnamed:
+        words = f"{unnamed} of its lines name none; they are taken to be in {promise.currency}"
+        yield _unknown("bill: currency", "not stated", words)
+    early = [line for line in bill if _early(line, done)]
+    if early:
+        amount = sum((line.amount for line in early), Fraction(0))
+        words = f"{len(early)} lines that ended before the work began; not held against it"
+        yield _unknown("bill: before the work", f"{_money(amount)} {promise.currency}", words)
     groups: dict[str, list[BilledLine]] = {}
     for line in bill:
-        groups.setdefault(line.kind, []).append(line)
+        if not _early(line, done):
+            groups.setdefault(line.kind, []).append(line)
     for kind in ("work", *sorted(groups.keys() - {"work"})):
         lines = groups.get(kind, [])
         if kind == "work":
             yield _compute_line(promise, done, billing, lines)
         else:
             yield _other_line(kind, promise, done, lines)
+
+
+def _early(line: BilledLine, done: Done) -> bool:
+    return line.end is not None and line.end <= done.started_us
 
 
 def _compute_line(
@@ -280,7 +294,7 @@ def _compute_why(
     if rate is not None and abs(rate - promise.hour) * (hours or 0) >= CENT:
         said.append(f"another rate: {_shown(rate)} an hour, {_shown(promise.hour)} was quoted")
     billed = hours if hours is not None else amount / promise.hour if promise.hour else None
-    step = None if billed is None else _other_step(billed, done, billing)
+    step = None if billed is None else _other_step(billed, promise.hour, done, billing)
     last = max((line.end for line in lines if line.end is not None), default=None)
     idle = None if last is None else Fraction(last - done.ended_us, SECOND)
     increment = Fraction(billing.steps.increment_us, SECOND)
@@ -306,13 +320,17 @@ def _hours(lines: Sequence[BilledLine]) -> Fraction | None:
     return total
 
 
-def _other_step(billed: Fraction, done: Done, billing: Billing) -> str | None:
-    """The increment that would make the billed hours of this run, where it is not the plan's."""
+def _other_step(billed: Fraction, hour: Fraction, done: Done, billing: Billing) -> str | None:
+    """The increment that would make the billed hours of this run, where it is not the plan's.
+
+    To half a cent, since bills round: their hours, and the amounts from which hours are made here.
+    """
+    most = max(Fraction(1, 10**6), CENT / hour if hour else Fraction(0))
     for seconds, rounding in _STEPS:
         steps = Steps(increment_us=seconds * SECOND, rounding=rounding)
         if steps.increment_us == billing.steps.increment_us and rounding == billing.steps.rounding:
             continue
-        if abs(Fraction(rounded_us(done.wall_us, steps), SECOND) / H - billed) < Fraction(1, 10**6):
+        if abs(Fraction(rounded_us(done.wall_us, steps), SECOND) / H - billed) < most:
             return f"per {seconds} s, rounded {rounding}"
     return None
 

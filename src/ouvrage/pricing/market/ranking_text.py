@@ -88,7 +88,7 @@ def _hour_lines(ranking: Ranking) -> list[str]:
     best, hour = ranking.ranked[0], ranking.cheapest_hour
     if hour is None or ranking.able < 2:
         return []
-    if hour.listed.offer.key == best.listed.offer.key:
+    if best.by_hour == 1:
         return ["  It is also the cheapest hour."]
     offer = hour.quote.offer
     price = f"{rounded(hour.hour)} {ranking.currency}/h"
@@ -129,12 +129,25 @@ def _row(place: int, each: Ranked, plain: bool) -> Row:
         str(place),
         f"{shortened(offer.provider, 14)}  {shortened(offer.name, 34)}",
         f"{rounded(quote.hour)} {offer.currency}{mark(Grade.LISTED, plain)}",
-        f"{shown}{_bracket(span)}",
+        f"{shown}{_bracket(span)}{' + ?' if open_lines(each) else ''}",
         _took(quote.finish_s.likely),
         quote.carried.bottleneck,
         f"{mark(quote.grade, plain).strip()} time {mark(quote.carried.grade, plain).strip()}",
         str(each.by_hour),
     )
+
+
+def open_lines(each: Ranked) -> list[str]:
+    """Lines without a price that may set offers apart; tax is told beside all of them."""
+    return [name for name in each.quote.not_counted if name != "tax"]
+
+
+def _open_words(ranking: Ranking) -> list[str]:
+    """What ``+ ?`` stands for in the table."""
+    counts = Counter(name for each in ranking.ranked for name in open_lines(each))
+    words = ", ".join(f"{name} ({counted(many, 'offer')})" for name, many in counts.items())
+    more = "+ ? costs more than is shown, and may belong lower: no price is stated of "
+    return [more + words] if words else []
 
 
 def second_words(ranking: Ranking) -> list[str]:
@@ -194,6 +207,7 @@ def warnings(ranking: Ranking, today: str) -> list[str]:
         said.append(f"the price of the first was last seen {age} days ago")
     if offer.counterparty is None or offer.terms is None:
         said.append("the first names no counterparty or no terms: nobody is bound by its price")
+    said += _open_words(ranking)
     missing = [line for line in lines_of(best.quote) if line.amount is None]
     said += [f"not counted, {line.name}: {line.because}" for line in missing]
     if best.quote.carried.scaled:
@@ -264,6 +278,7 @@ def _ranked_json(each: Ranked, today: str, on_frontier: bool | None) -> dict[str
         "currency": offer.currency,
         "cost_per_unit": span_json(quote.per_unit),
         "cost": span_json(quote.total),
+        "not_counted": list(quote.not_counted),
         "cost_per_unit_compared": decimal_text(each.cost),
         "time_s": seconds_number(finish.likely),
         "time_s_range": {"low": seconds_number(finish.low), "high": seconds_number(finish.high)},
