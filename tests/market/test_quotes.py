@@ -28,6 +28,7 @@ from ouvrage.pricing.market.lots import lots_of, packed, unpacked
 from ouvrage.pricing.market.profile import Profile
 from ouvrage.pricing.market.quote import Quote, beside_of, estimate, lines_of, quoted
 from ouvrage.pricing.market.ranking import Ranker, Ranking, effects, frontier, would_win
+from ouvrage.pricing.market.ranking_text import rows, warnings
 from ouvrage.pricing.market.scaling import carried
 from ouvrage.pricing.rates.quantity import parse_rate
 from ouvrage.pricing.rates.rating import apply_plan
@@ -499,3 +500,55 @@ def test_results_leave_at_the_tier_that_the_month_has_reached():
     first = amounts(one(work("results_gb = 100"), each))["results out"]
     later = amounts(one(work("results_gb = 100\negress_before_gb = 20000"), each))["results out"]
     assert (first, later) == (0, Fraction("8.5"))
+
+
+def _out(to: str, plan: str | None = "ec2-linux", **stated: Any) -> tuple[Fraction | None, str]:
+    quote = one(work(f'results_gb = 150\negress_to = "{to}"'), offer(plan=plan, **stated))
+    line = next(line for line in lines_of(quote) if line.name == "results out")
+    assert ("results out" in quote.not_counted) is (line.amount is None)
+    return line.amount and line.amount.likely, line.because
+
+
+def test_traffic_is_priced_by_where_it_goes():
+    # 100 GB a month are free towards the internet; between zones each way costs 0.01
+    assert _out("internet")[0] == Fraction("4.5")
+    assert _out("another zone")[0] == Fraction("3")
+    assert _out("other-region") == (None, "no price of traffic to 'other region' is stated")
+    assert _out("home") == (None, "no price of traffic to 'home' is stated")
+    # who charges for no traffic at all charges for none to anywhere
+    assert _out("other region", "lambda")[0] == 0
+    # an offer's own price is that of traffic to the internet
+    assert _out("internet", None, egress_gb="0.02")[0] == 3
+    assert _out("same zone", None, egress_gb="0.02")[0] is None
+
+
+def _taxed(profile: Profile, **stated: Any) -> tuple[list[Fraction | None], Grade]:
+    quote = one(profile, offer(**stated))
+    line = next(line for line in lines_of(quote) if line.name == "tax")
+    spans = [] if line.amount is None else [line.amount.low, line.amount.likely, line.amount.high]
+    work_likely = amounts(quote)["work"]
+    assert work_likely
+    return [each and each / work_likely for each in spans], line.grade
+
+
+def test_tax_comes_on_top_as_far_as_it_is_stated():
+    at = work("tax = '19 %'")
+    rate = Fraction("0.19")
+    assert _taxed(work(), plan="lambda") == ([], Grade.LISTED)
+    assert _taxed(at, plan="lambda") == ([rate] * 3, Grade.ASSUMED)
+    # whether the price holds it is not stated: the range says so
+    assert _taxed(at, plan=None) == ([0, rate, rate], Grade.ASSUMED)
+    for status in ("included", "none"):
+        assert _taxed(at, plan="lambda", tax=status) == ([0] * 3, Grade.LISTED)
+    with pytest.raises(OuvrageError):
+        work("tax = 19")
+
+
+def test_what_has_no_price_is_marked_and_not_taken_for_cheap():
+    profile = work('results_gb = 150\negress_to = "other zone"')
+    result = ranked(profile, offer(plan="ec2-linux", key="1" * 16), offer(plan=None, key="2" * 16))
+    open_ = [each.quote.not_counted for each in result.ranked]
+    assert open_ == [("results out", "tax"), ("tax",)]
+    shown = [row[3].endswith(" + ?") for row in rows(result, False)]
+    assert shown == [True, False]
+    assert "no price is stated of results out (1 offer)" in " ".join(warnings(result, "2026-11-30"))
