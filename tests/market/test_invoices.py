@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from ouvrage.adapters.bills import bill_in
+from ouvrage.adapters.rate_files import load_plan
 from ouvrage.base.time import SECOND
-from ouvrage.pricing.market.billing import EXACT
-from ouvrage.pricing.market.invoice import Done, Finding, Promise, findings
+from ouvrage.pricing.market.billing import EXACT, billing_of_plan
+from ouvrage.pricing.market.invoice import Done, Finding, Promise, findings, kept
 from ouvrage.pricing.rates.usage import moment_us
 
 BEGAN = moment_us("2026-11-30T12:00:00Z") or 0
@@ -99,3 +101,28 @@ def test_what_is_no_charge_is_told_and_not_left_out(charge: object, place: str, 
     assert len(bill.faults) == 1
     assert (bill.faults[0].place, bill.faults[0].expected.startswith(expected)) == (place, True)
     assert bill.lines[-1].amount == 2
+
+
+def test_a_bill_by_the_providers_other_text_is_no_broken_quote():
+    hourly = billing_of_plan(load_plan("coreweave"))
+    older = replace(billing_of_plan(load_plan("coreweave-older")), rivals=(hourly,))
+    bill = bill_in("b.csv", "line,amount,currency\ninstance,0.72,USD\n")
+    found = {each.what: each for each in findings(PROMISE, DONE, older, bill.lines)}
+    assert found["bill: the machine's time"].kept is True
+    assert "(coreweave): this bill decides for it" in found["bill: the machine's time"].why
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("line,amount,currency\ninstance,0.37,USD\n", True),
+        ("line,amount,currency\ninstance,0.72,USD\n", False),
+        ("line,amount,currency\ninstance,0.37,EUR\n", None),
+        ("line,amount,currency\nsales tax,0,USD\n", None),
+    ],
+)
+def test_a_bill_that_tells_nothing_of_the_machine_keeps_no_quote(text: str, outcome: bool | None):
+    bill = bill_in("b.csv", text)
+    told = [each for each in findings(PROMISE, DONE, EXACT, bill.lines) if each.kept is not None]
+    assert told
+    assert kept(findings(PROMISE, DONE, EXACT, bill.lines)) is outcome

@@ -28,7 +28,7 @@ from ouvrage.pricing.market.lots import lots_of, packed, unpacked
 from ouvrage.pricing.market.profile import Profile
 from ouvrage.pricing.market.quote import Quote, beside_of, estimate, lines_of, quoted
 from ouvrage.pricing.market.ranking import Ranker, Ranking, effects, frontier, would_win
-from ouvrage.pricing.market.ranking_text import rows, warnings
+from ouvrage.pricing.market.ranking_text import headline, rows, warnings
 from ouvrage.pricing.market.scaling import carried
 from ouvrage.pricing.rates.quantity import parse_rate
 from ouvrage.pricing.rates.rating import apply_plan
@@ -537,7 +537,7 @@ def test_tax_comes_on_top_as_far_as_it_is_stated():
     assert _taxed(work(), plan="lambda") == ([], Grade.LISTED)
     assert _taxed(at, plan="lambda") == ([rate] * 3, Grade.ASSUMED)
     # whether the price holds it is not stated: the range says so
-    assert _taxed(at, plan=None) == ([0, rate, rate], Grade.ASSUMED)
+    assert _taxed(at, plan="genesis-cloud", name="g") == ([0, rate, rate], Grade.ASSUMED)
     for status in ("included", "none"):
         assert _taxed(at, plan="lambda", tax=status) == ([0] * 3, Grade.LISTED)
     with pytest.raises(OuvrageError):
@@ -552,3 +552,22 @@ def test_what_has_no_price_is_marked_and_not_taken_for_cheap():
     shown = [row[3].endswith(" + ?") for row in rows(result, False)]
     assert shown == [True, False]
     assert "no price is stated of results out (1 offer)" in " ".join(warnings(result, "2026-11-30"))
+
+
+def test_contradicting_texts_and_missing_plans_widen_the_range():
+    profile = work(units=Fraction(1))  # 127.2 s
+
+    def billed(**stated: Any) -> tuple[Fraction, ...]:
+        quote = one(profile, offer(**stated))
+        line = next(line for line in lines_of(quote) if line.name == "increments")
+        assert line.grade is Grade.ASSUMED
+        return tuple(case.billed_s for case in (quote.low, quote.likely, quote.high))
+
+    assert billed(plan="azure-per-second") == (120, 128, 128)
+    assert billed(plan="coreweave") == (180, 3600, 3600)
+    assert billed(plan=None) == (Fraction("127.2"), Fraction("127.2"), 3600)
+
+
+def test_a_price_that_the_offer_shares_is_called_the_cheapest_hour_too():
+    result = ranked(work(), offer(key="1" * 16), offer(key="2" * 16, name="b machine", vcpus="2"))
+    assert headline(result, False)[1] == "  It is also the cheapest hour."

@@ -353,7 +353,7 @@ def _value(fields: _Fields, name: str) -> Any:
 def _positive(fields: _Fields, name: str) -> Fraction | None:
     value = fields.number(name)
     if value == 0:
-        raise fields.refuse(fields.found[name][0], "0", "how many units, more than none")
+        raise fields.refuse(fields.found[name][0], "0", "a number above 0")
     return value
 
 

@@ -155,7 +155,7 @@ def ranking_for(asked: dict[str, Any]) -> tuple[Ranking, Offered, str]:
         profile = _asked_of(_profile(ledger, asked), asked)
         offered = _from_file(file, today) if file else _from_market(ledger, asked, today)
         _connect(offered, asked["nccl_files"])
-        currency = asked["currency"] or _common_currency(offered.lots)
+        currency = _currency(asked["currency"]) or _common_currency(offered.lots)
         others = {lot.offer.currency for lot in offered.lots} - {currency}
         ranker = Ranker(
             profile=profile,
@@ -218,6 +218,14 @@ def _asked_of(profile: Profile, asked: dict[str, Any]) -> Profile:
     may = True if asked["interruptible"] else profile.interruptible
     tax = profile.tax if asked["tax"] is None else _tax_of(asked["tax"])
     return replace(profile, units=units, deadline_s=deadline, interruptible=may, tax=tax)
+
+
+def _currency(text: str | None) -> str | None:
+    if text is not None and not (len(text) == 3 and text.isascii() and text.isalpha()):
+        raise OuvrageError(
+            "quote/currency", f"{text!r} is no currency", hint="three letters, such as EUR"
+        )
+    return None if text is None else text.upper()
 
 
 def _tax_of(text: str) -> Fraction:
@@ -313,7 +321,8 @@ class Billings:
         found = self._known.get(key)
         if found is None:
             plan = load_plan(offer.plan) if offer.plan in self._plans else None
-            found = self._known[key] = billing_of(offer, plan)
+            rivals = () if plan is None else map(load_plan, plan.conflicts_with)
+            found = self._known[key] = billing_of(offer, plan, rivals)
         return found
 
 

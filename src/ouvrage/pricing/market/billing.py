@@ -7,7 +7,7 @@ Charges of real usage are made by ``pricing.rates``; a quote is about usage that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -20,6 +20,7 @@ from ouvrage.pricing.rates.steps import rounded_us
 from ouvrage.pricing.rates.tiers import slices
 
 MONTH_H = Fraction(730)
+_HOUR_S = 3600
 UNKNOWN_TAX = Tax()
 INTERNET = "internet"
 DESTINATIONS = (INTERNET, "other region", "other zone", "same zone")
@@ -55,7 +56,8 @@ class Traffic:
 class Billing:
     """How an offer bills. ``healthy``: the meter starts only when the machine works, so that loading
     an image is free. ``out`` is traffic to the internet, ``elsewhere`` that to other destinations as far
-    as a price is stated. ``weakest`` is the confidence of the compute rule's fields."""
+    as a price is stated. ``confidence`` is the weakest of the compute rule's fields. ``rivals`` are the
+    readings of other official texts that contradict this one; none is taken for the right one."""
 
     plan: str | None
     steps: Steps
@@ -69,6 +71,7 @@ class Billing:
     ip_rule: str = "not stated"
     tax: Tax = UNKNOWN_TAX
     confidence: str = "assumed"
+    rivals: tuple[Billing, ...] = ()
 
     def billed_s(self, seconds: Fraction, *, later: bool = False) -> Fraction:
         """Seconds as they are billed. ``later``: begun in the middle of an hour of the clock."""
@@ -87,10 +90,22 @@ class Billing:
             return self.out
         return self.elsewhere.get(destination or "", Traffic())
 
+    def at_least_s(self, seconds: Fraction) -> Fraction:
+        """Seconds as they are billed at best, by the most favourable reading of the provider's texts."""
+        return min(each.billed_s(seconds) for each in (self, *self.rivals))
+
+    def at_most_s(self, seconds: Fraction) -> Fraction:
+        """Seconds as they are billed at worst: where no plan is known, in whole hours."""
+        if self.plan is not None:
+            return max(each.billed_s(seconds, later=True) for each in (self, *self.rivals))
+        return Fraction(-(-seconds // _HOUR_S) * _HOUR_S)
+
     @property
     def words(self) -> str:
         """``per 60 s, rounded up, at least 60 s``."""
         steps = self.steps
+        if self.plan is None:
+            return "as metered, since no plan is known"
         if not steps.increment_us:
             return "as metered"
         unit = f"{steps.increment_us // SECOND} s"
@@ -102,9 +117,11 @@ class Billing:
 EXACT = Billing(plan=None, steps=Steps())
 
 
-def billing_of(offer: MarketOffer, plan: Plan | None) -> Billing:
-    """How an offer bills, from its plan and from what the offer itself states."""
-    base = billing_of_plan(plan)
+def billing_of(
+    offer: MarketOffer, plan: Plan | None, rivals: Iterable[Plan] = ()
+) -> Billing:
+    """How an offer bills, from its plan, those that contradict it, and what the offer itself states."""
+    base = replace(billing_of_plan(plan), rivals=tuple(map(billing_of_plan, rivals)))
     if offer.storage_gb_month is not None:
         price = Fraction(offer.storage_gb_month) / MONTH_H
         base = replace(base, storage_gb_h=price, storage_rule="the offer, a month of 730 h")

@@ -26,6 +26,9 @@ from ouvrage.pricing.rates.steps import rounded_us
 H = 3600
 CENT = Fraction(1, 200)
 """Bills are in whole cents: less than half of one is no difference."""
+BILL = "bill"
+MACHINE = "bill: the machine's time"
+"""Without these a bill was not compared at all."""
 _STEPS = ((60, "up"), (60, "down"), (3600, "up"), (1, "up"))
 
 
@@ -122,9 +125,11 @@ def findings(
     return found if bill is None else [*found, *_lines(promise, done, billing, bill)]
 
 
-def kept(found: Iterable[Finding]) -> bool:
-    """Whether nothing that could be compared was broken."""
-    return all(each.kept is not False for each in found)
+def kept(found: Sequence[Finding]) -> bool | None:
+    """Whether nothing that could be compared was broken; None where a bill was given and told nothing."""
+    if any(each.kept is False for each in found):
+        return False
+    return None if any(each.kept is None and each.what in (BILL, MACHINE) for each in found) else True
 
 
 def _host(promise: Promise, done: Done) -> Iterable[Finding]:
@@ -233,7 +238,7 @@ def _lines(
     )
     if foreign:
         words = f"the bill is in {', '.join(foreign)}, the quote in {promise.currency}"
-        yield _unknown("bill", "other currency", words)
+        yield _unknown(BILL, "other currency", words)
         return
     unnamed = sum(1 for line in bill if not line.currency)
     if unnamed:
@@ -267,20 +272,35 @@ def _compute_line(
     should = hours * promise.hour
     promised = f"{_money(should)} {promise.currency} ({_shown(hours)} h)"
     if not lines:
-        return _unknown("bill: the machine's time", "no line", "the bill holds none", promised)
+        return _unknown(MACHINE, "no line", "the bill holds none", promised)
     amount = sum((line.amount for line in lines), Fraction(0))
     difference = amount - should
     ok = abs(difference) < CENT or difference < 0
     why = "as the rules say" if abs(difference) < CENT else "less than the rules say"
+    rival = _as_rival(promise, done, billing, amount)
+    if rival is not None and abs(difference) >= CENT:
+        ok, why = True, f"as another text of the provider says ({rival}): this bill decides for it"
     if not ok:
         why = _compute_why(promise, done, billing, lines, amount)
     return Finding(
-        what="bill: the machine's time",
+        what=MACHINE,
         promised=promised,
         found=f"{_money(amount)} {promise.currency}",
         kept=ok,
         why=why,
         grade=Grade.METERED,
+    )
+
+
+def _as_rival(promise: Promise, done: Done, billing: Billing, amount: Fraction) -> str | None:
+    """The plan of a contradicting text that makes this amount, which a quote's range holds too."""
+    return next(
+        (
+            rival.plan
+            for rival in billing.rivals
+            if abs(expected_hours(done, rival) * promise.hour - amount) < CENT
+        ),
+        None,
     )
 
 

@@ -216,7 +216,9 @@ def _paid(
     lost = _lost_s(profile, offer, work, case)
     arriving = Fraction(0) if billing.healthy else pull
     metered = work + startup + lost + arriving
-    billed = billing.billed_s(metered, later=case != "low") if once else metered
+    billed = metered
+    if once:
+        billed = _billed_s(billing, metered, case)
     finish = metered + (pull - arriving)
     hour = hourly(offer)
     amounts: dict[str, Fraction | None] = {
@@ -231,6 +233,12 @@ def _paid(
     known = sum((each for each in amounts.values() if each is not None), Fraction(0))
     amounts["tax"] = None if rate is None else known * rate
     return Paid(unit_s, work, startup, pull, lost, metered, billed, finish, amounts)
+
+
+def _billed_s(billing: Billing, metered: Fraction, case: str) -> Fraction:
+    if case == "low":
+        return billing.at_least_s(metered)
+    return billing.at_most_s(metered) if case == "high" else billing.billed_s(metered, later=True)
 
 
 def _pull_s(profile: Profile, case: str) -> Fraction:
@@ -330,6 +338,7 @@ def lines_of(quote: Quote) -> list[Line]:
 _ONLY_IF_PAID = ("start-up", "image", "interruptions", "increments", "reservation unused")
 LISTED = Grade.LISTED
 ASSUMED = Grade.ASSUMED
+_DOUBTED = {"unverified": "not verified", "conflict": "contradicted by another text"}
 
 
 def _work(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
@@ -365,9 +374,17 @@ def _interruptions(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
 
 def _increments(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
     billing, paid = quote.billing, quote.likely
+    if billing.plan is None:
+        because = "no plan says how time is rounded: as metered at best, in whole hours at worst"
+        return "not stated", None, "h", ASSUMED, because
     rule = f"{billing.plan}: {billing.words}"
     because = f"{decimal_text(paid.metered_s)} s are billed as {decimal_text(paid.billed_s)} s"
-    grade = weakest((LISTED, quote.carried.grade))
+    for rival in billing.rivals:
+        because += f"; another text ({rival.plan}) says {rival.words}, and the range holds both"
+    if billing.confidence in _DOUBTED:
+        because += f"; a part of this rule is {_DOUBTED[billing.confidence]}"
+    sure = ASSUMED if billing.confidence in _DOUBTED else LISTED
+    grade = weakest((sure, quote.carried.grade))
     return rule, (paid.billed_s - paid.metered_s) / H, "h", grade, because
 
 

@@ -29,7 +29,7 @@ from ouvrage.pricing.market.ranking import (
     would_win,
 )
 from ouvrage.pricing.market.scaling import Span, slowed_by
-from ouvrage.pricing.words import counted, duration, mark, percent, ranged, rounded, shortened
+from ouvrage.pricing.words import counted, duration, mark, percent, plural, ranged, rounded, shortened
 
 Row = tuple[str, ...]
 HEAD = ("#", "offer", "per hour", "cost / {unit}", "finished", "limited by", "grade", "# by hour")
@@ -72,7 +72,7 @@ def _work_words(ranking: Ranking) -> str:
     if units is None:
         return f"one more {safe(ranking.profile.unit)}"
     number = int(units) if units.denominator == 1 else decimal_text(units)
-    return counted(number, ranking.profile.unit) if isinstance(number, int) else f"{number} units"
+    return counted(number, ranking.profile.unit) if isinstance(number, int) else f"{number} {plural(safe(ranking.profile.unit))}"
 
 
 def _bracket(span: str) -> str:
