@@ -116,12 +116,12 @@ def test_times_that_the_offers_state_are_not_scaled():
 
 
 def test_on_the_very_configuration_nothing_is_scaled():
-    profile = work('grade = "measured"')
+    profile = work('grade = "reported"')
     same, other = carried(profile, offer()), carried(profile, offer(vcpus="8"))
     assert same is not None
     assert other is not None
     assert (same.grade, same.scaled, same.seconds.high) == (
-        Grade.MEASURED,
+        Grade.REPORTED,
         False,
         Fraction("127.2"),
     )
@@ -571,3 +571,9 @@ def test_contradicting_texts_and_missing_plans_widen_the_range():
 def test_a_price_that_the_offer_shares_is_called_the_cheapest_hour_too():
     result = ranked(work(), offer(key="1" * 16), offer(key="2" * 16, name="b machine", vcpus="2"))
     assert headline(result, False)[1] == "  It is also the cheapest hour."
+
+
+def test_what_somebody_writes_down_is_never_a_measurement():
+    profile = work('grade = "measured"')
+    assert (profile.timing.grade, profile.terms_grade) == (Grade.REPORTED, Grade.REPORTED)
+    assert "reported, and never measured" in " ".join(profile.notes)

@@ -381,12 +381,15 @@ def _timing(fields: _Fields) -> tuple[Timing, dict[str, Fraction], list[str]]:
         terms["unknown"] = terms.get("unknown", Fraction(0)) + likely - total
         notes.append(f"{float(likely - total):g} s of a unit are not divided by cause: unknown")
     low, high = fields.number("low"), fields.number("high")
+    grade = _grade(fields)
+    if grade < Grade.REPORTED:
+        notes.append(f"a time that was written down is reported, and never {grade.word}: --run measures")
     timing = Timing(
         on=_configuration(fields, others),
         low=likely if low is None else min(low, likely),
         likely=likely,
         high=likely if high is None else max(high, likely),
-        grade=_grade(fields),
+        grade=max(grade, Grade.REPORTED),
         said_by=fields.text("said_by") or f"the profile {fields.file.rpartition('/')[2]}",
     )
     return timing, terms, notes

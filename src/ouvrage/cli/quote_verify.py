@@ -6,7 +6,6 @@ decided by ``pricing.market.invoice``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.hosts import HostPromise, HostReading
-from ouvrage.pricing.market.billing import Billing, billing_of_plan
+from ouvrage.pricing.market.billing import Billing, billing_of_plan, with_rivals
 from ouvrage.pricing.market.host_checks import run_readings
 from ouvrage.pricing.market.host_text import readings_in
 from ouvrage.pricing.market.invoice import Done, Finding, Promise, findings, kept
@@ -101,7 +100,7 @@ def _billing(name: str | None) -> Billing:
     """How the quoted plan bills, with the readings that contradict it."""
     plan = None if name is None else load_plan(name)
     rivals = () if plan is None else map(load_plan, plan.conflicts_with)
-    return replace(billing_of_plan(plan), rivals=tuple(map(billing_of_plan, rivals)))
+    return with_rivals(billing_of_plan(plan), rivals)
 
 
 Checked = tuple[int, tuple[HostReading, ...]]

@@ -121,7 +121,7 @@ def billing_of(
     offer: MarketOffer, plan: Plan | None, rivals: Iterable[Plan] = ()
 ) -> Billing:
     """How an offer bills, from its plan, those that contradict it, and what the offer itself states."""
-    base = replace(billing_of_plan(plan), rivals=tuple(map(billing_of_plan, rivals)))
+    base = with_rivals(billing_of_plan(plan), rivals)
     if offer.storage_gb_month is not None:
         price = Fraction(offer.storage_gb_month) / MONTH_H
         base = replace(base, storage_gb_h=price, storage_rule="the offer, a month of 730 h")
@@ -133,6 +133,12 @@ def billing_of(
         # What the offer says of its own price comes first: the plan's rate is for the plan's status.
         base = replace(base, tax=Tax(status=offer.tax))
     return base
+
+
+def with_rivals(base: Billing, rivals: Iterable[Plan]) -> Billing:
+    """A way of billing, and the contradicting ones that bill time otherwise."""
+    others = map(billing_of_plan, rivals)
+    return replace(base, rivals=tuple(other for other in others if other.steps != base.steps))
 
 
 def _flat(price: str) -> Traffic:
