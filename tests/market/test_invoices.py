@@ -90,7 +90,10 @@ def test_a_credit_has_a_negative_quantity():
         (5, "charges[0]", "an object with an amount"),
         ({"amount": 1, "items": [{"type": "gpu", "amount": 1}, "x"]}, "charges[0].items[1]", "an"),
         (
-            {"amount": 1.2, "items": [{"type": "gpu", "amount": 0.3}, {"type": "disk", "amount": 0.4}]},
+            {
+                "amount": 1.2,
+                "items": [{"type": "gpu", "amount": 0.3}, {"type": "disk", "amount": 0.4}],
+            },
             "charges[0]",
             "0.7, the sum of its items",
         ),

@@ -20,8 +20,8 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade, grade_of
 from ouvrage.base.time import SECOND
 from ouvrage.metering.timeuse import KEYS
-from ouvrage.pricing.market.gpus import model_of
 from ouvrage.pricing.market.billing import DESTINATIONS
+from ouvrage.pricing.market.gpus import model_of
 from ouvrage.pricing.market.profile import Configuration, Moves, Needs, Profile, Timing
 from ouvrage.pricing.rates.quantity import duration_us
 
@@ -383,7 +383,9 @@ def _timing(fields: _Fields) -> tuple[Timing, dict[str, Fraction], list[str]]:
     low, high = fields.number("low"), fields.number("high")
     grade = _grade(fields)
     if grade < Grade.REPORTED:
-        notes.append(f"a time that was written down is reported, and never {grade.word}: --run measures")
+        notes.append(
+            f"a time that was written down is reported, and never {grade.word}: --run measures"
+        )
     timing = Timing(
         on=_configuration(fields, others),
         low=likely if low is None else min(low, likely),

@@ -202,7 +202,9 @@ def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:
     cost, unit = entry["cost_per_unit"], entry["unit_s"]
     plan = entry["plan"]
     if plan is not None and plan not in shipped_names():
-        raise ValueError(f"no plan called {str(plan)[:40]!r} is shipped; the bill follows its rules")
+        raise ValueError(
+            f"no plan called {str(plan)[:40]!r} is shipped; the bill follows its rules"
+        )
     lines = {line["line"]: line["amount"] for line in entry["lines"]}
     return Promise(
         offer=_text(entry["offer"]),
@@ -225,7 +227,9 @@ def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:
     )
 
 
-def _json(promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool | None) -> dict[str, Any]:
+def _json(
+    promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool | None
+) -> dict[str, Any]:
     return {
         "offer": promise.offer,
         "provider": promise.provider,

@@ -167,7 +167,11 @@ def _form_of(rows: list[tuple[str, Mapping[str, Any]]], context: Context) -> str
     raise OuvrageError(
         "market/form",
         f"{context.file} is in no form of catalogue that is known here",
-        where=(f"{context.file}:1   {', '.join(sorted(names)) or 'no row under a line of names'}"[:200],),
+        where=(
+            f"{context.file}:1   {', '.join(sorted(names)) or 'no row under a line of names'}"[
+                :200
+            ],
+        ),
         hint="SkyPilot or gpuhunt CSV, Vast.ai offers JSON, or your own with at least name and price",
     )
 

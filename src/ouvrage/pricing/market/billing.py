@@ -117,9 +117,7 @@ class Billing:
 EXACT = Billing(plan=None, steps=Steps())
 
 
-def billing_of(
-    offer: MarketOffer, plan: Plan | None, rivals: Iterable[Plan] = ()
-) -> Billing:
+def billing_of(offer: MarketOffer, plan: Plan | None, rivals: Iterable[Plan] = ()) -> Billing:
     """How an offer bills, from its plan, those that contradict it, and what the offer itself states."""
     base = with_rivals(billing_of_plan(plan), rivals)
     if offer.storage_gb_month is not None:

@@ -129,7 +129,9 @@ def kept(found: Sequence[Finding]) -> bool | None:
     """Whether nothing that could be compared was broken; None where a bill was given and told nothing."""
     if any(each.kept is False for each in found):
         return False
-    return None if any(each.kept is None and each.what in (BILL, MACHINE) for each in found) else True
+    return (
+        None if any(each.kept is None and each.what in (BILL, MACHINE) for each in found) else True
+    )
 
 
 def _host(promise: Promise, done: Done) -> Iterable[Finding]:

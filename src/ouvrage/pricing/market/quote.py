@@ -409,7 +409,9 @@ def _results_out(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
     if quote.likely.amounts["results out"] is None:
         because = "no price of traffic out is stated"
         if to is not None:
-            because = f"no price of traffic to {'the internet' if to == INTERNET else repr(to)} is stated"
+            because = (
+                f"no price of traffic to {'the internet' if to == INTERNET else repr(to)} is stated"
+            )
         return out.rule, gb, "GB", LISTED, because
     before = moves.out_before_gb
     since = f"after {decimal_text(before)} GB" if before else "from nothing"

@@ -29,7 +29,16 @@ from ouvrage.pricing.market.ranking import (
     would_win,
 )
 from ouvrage.pricing.market.scaling import Span, slowed_by
-from ouvrage.pricing.words import counted, duration, mark, percent, plural, ranged, rounded, shortened
+from ouvrage.pricing.words import (
+    counted,
+    duration,
+    mark,
+    percent,
+    plural,
+    ranged,
+    rounded,
+    shortened,
+)
 
 Row = tuple[str, ...]
 HEAD = ("#", "offer", "per hour", "cost / {unit}", "finished", "limited by", "grade", "# by hour")
@@ -72,7 +81,11 @@ def _work_words(ranking: Ranking) -> str:
     if units is None:
         return f"one more {safe(ranking.profile.unit)}"
     number = int(units) if units.denominator == 1 else decimal_text(units)
-    return counted(number, ranking.profile.unit) if isinstance(number, int) else f"{number} {plural(safe(ranking.profile.unit))}"
+    return (
+        counted(number, ranking.profile.unit)
+        if isinstance(number, int)
+        else f"{number} {plural(safe(ranking.profile.unit))}"
+    )
 
 
 def _bracket(span: str) -> str:
