@@ -551,6 +551,7 @@ def test_what_has_no_price_is_marked_and_not_taken_for_cheap():
     assert open_ == [("results out", "tax"), ("tax",)]
     shown = [row[3].endswith(" + ?") for row in rows(result, False)]
     assert shown == [True, False]
+    assert " + ?, in " in headline(result, False)[0]
     assert "no price is stated of results out (1 offer)" in " ".join(warnings(result, "2026-11-30"))
 
 
@@ -577,3 +578,13 @@ def test_what_somebody_writes_down_is_never_a_measurement():
     profile = work('grade = "measured"')
     assert (profile.timing.grade, profile.terms_grade) == (Grade.REPORTED, Grade.REPORTED)
     assert "reported, and never measured" in " ".join(profile.notes)
+
+
+def test_costs_in_a_table_stand_in_one_currency():
+    rate = ExchangeRate(base="EUR", quote="USD", rate="1.30", day="2026-11-27", said_by="a bank")
+    mixed = [offer(key="1" * 16), offer(key="2" * 16, price="0.25", currency="EUR")]
+    result = ranked(work(), *mixed, rates={"EUR": rate})
+    assert [row[2:4] for row in rows(result, False)] == [
+        ("0.300 USD ○", "0.0106 (0.0106–0.0106)"),
+        ("0.250 EUR ○", "0.0115 USD (0.0115–0.0115)"),
+    ]

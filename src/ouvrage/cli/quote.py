@@ -406,7 +406,15 @@ def _write_files(ranking: Ranking, asked: dict[str, Any], today: str) -> None:
 _CSV = (
     *("rank", "offer", "provider", "region", "gpu", "price_per_hour", "currency"),
     *("cost_per_unit_low", "cost_per_unit_likely", "cost_per_unit_high", "time_s"),
-    *("bottleneck", "grade", "rank_by_hour", "key", "not_counted"),
+    *(
+        "bottleneck",
+        "grade",
+        "rank_by_hour",
+        "key",
+        "not_counted",
+        "cost_per_unit_compared",
+        "compared_in",
+    ),
 )
 
 
@@ -431,6 +439,8 @@ def csv_text(ranking: Ranking) -> str:
                 each.by_hour,
                 offer.key,
                 "; ".join(q.not_counted),
+                decimal_text(each.cost),
+                ranking.currency,
             ]
         )
     return out.getvalue()

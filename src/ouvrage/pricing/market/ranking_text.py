@@ -64,14 +64,11 @@ def headline(ranking: Ranking, plain: bool) -> list[str]:
     gpu = f", {safe(offer.gpu)}" if offer.gpu and offer.gpu.lower() not in named else ""
     many = _work_words(ranking)
     grade = mark(quote.grade, plain)
+    more = " + ?" if open_lines(best) else ""
     if ranking.profile.units is None:
-        answer = (
-            f"{each} {offer.currency}{grade}{_bracket(each_span)}, {_took(quote.finish_s.likely)}"
-        )
+        answer = f"{each} {offer.currency}{grade}{_bracket(each_span)}{more}, {_took(quote.finish_s.likely)}"
     else:
-        answer = (
-            f"{shown} {offer.currency}{grade}{_bracket(span)}, in {_took(quote.finish_s.likely)}"
-        )
+        answer = f"{shown} {offer.currency}{grade}{_bracket(span)}{more}, in {_took(quote.finish_s.likely)}"
     where = f"{safe(offer.provider)}, {shortened(offer.name, 40)}{gpu}"
     return [f"Cheapest way to finish {many}: {where}, {answer}", *_hour_lines(ranking)]
 
@@ -130,19 +127,24 @@ def effect_words(why: Effects, slower: Ranked, faster: Ranked) -> str:
 
 def rows(ranking: Ranking, plain: bool) -> list[Row]:
     """The table: one row for each ranked offer."""
-    return [_row(place, each, plain) for place, each in enumerate(ranking.ranked, 1)]
+    return [
+        _row(place, each, ranking.currency, plain) for place, each in enumerate(ranking.ranked, 1)
+    ]
 
 
-def _row(place: int, each: Ranked, plain: bool) -> Row:
+def _row(place: int, each: Ranked, currency: str, plain: bool) -> Row:
+    """One offer; its cost stands in the currency in which all are compared."""
     quote = each.quote
     offer = quote.offer
     per = quote.per_unit
-    shown, span = ranged(per.likely, per.low, per.high, plain)
+    rate = each.cost / per.likely if per.likely else Fraction(1)
+    shown, span = ranged(each.cost, per.low * rate, per.high * rate, plain)
+    foreign = f" {currency}" if offer.currency != currency else ""
     return (
         str(place),
         f"{shortened(offer.provider, 14)}  {shortened(offer.name, 34)}",
         f"{rounded(quote.hour)} {offer.currency}{mark(Grade.LISTED, plain)}",
-        f"{shown}{_bracket(span)}{' + ?' if open_lines(each) else ''}",
+        f"{shown}{foreign}{_bracket(span)}{' + ?' if open_lines(each) else ''}",
         _took(quote.finish_s.likely),
         quote.carried.bottleneck,
         f"{mark(quote.grade, plain).strip()} time {mark(quote.carried.grade, plain).strip()}",
