@@ -585,6 +585,6 @@ def test_costs_in_a_table_stand_in_one_currency():
     mixed = [offer(key="1" * 16), offer(key="2" * 16, price="0.25", currency="EUR")]
     result = ranked(work(), *mixed, rates={"EUR": rate})
     assert [row[2:4] for row in rows(result, False)] == [
-        ("0.300 USD ○", "0.0106 (0.0106–0.0106)"),
-        ("0.250 EUR ○", "0.0115 USD (0.0115–0.0115)"),
+        ("0.300 USD ○", "0.0106 (0.0106–0.0110)"),
+        ("0.250 EUR ○", "0.0115 USD (0.0115–0.0119)"),
     ]

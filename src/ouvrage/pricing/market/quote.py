@@ -372,7 +372,7 @@ def _interruptions(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
     return rule, quote.likely.lost_s / H, "h", ASSUMED, because
 
 
-def _increments(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
+def _increments(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
     billing, paid = quote.billing, quote.likely
     if billing.plan is None:
         because = "no plan says how time is rounded: as metered at best, in whole hours at worst"
