@@ -67,12 +67,17 @@ tracker.stop()
 """
 
 
+def compiled(directory: Path) -> None:
+    """Build the stand-in for NVIDIA's library in a directory."""
+    words = [shutil.which("cc") or "gcc", "-O2", "-fvisibility=hidden", "-shared", "-fPIC"]
+    words += ["-Wl,-soname,libnvidia-ml.so.1", "-o", str(directory / "libnvidia-ml.so.1")]
+    subprocess.run([*words, str(ROOT / "native" / "nvml_stub.c"), "-lpthread"], check=True)
+
+
 def build(directory: Path) -> dict[str, str]:
     """The stand-in with eight cards at work; what a process needs to find it."""
-    library, state = directory / "libnvidia-ml.so.1", directory / "state"
-    words = [shutil.which("cc") or "gcc", "-O2", "-fvisibility=hidden", "-shared", "-fPIC"]
-    words += ["-Wl,-soname,libnvidia-ml.so.1", "-o", str(library)]
-    subprocess.run([*words, str(ROOT / "native" / "nvml_stub.c"), "-lpthread"], check=True)
+    state = directory / "state"
+    compiled(directory)
     cards = (
         f"gpu{n}.util_gpu=87\ngpu{n}.power_mw=412000\ngpu{n}.energy_mj=99\n" for n in range(GPUS)
     )

@@ -46,7 +46,7 @@ def test_second_hierarchy_the_tightest_level_holds(tmp_path: Path) -> None:
     })  # fmt: skip
     found = Cgroup(Room(9), proc)
     assert (found.cpu_quota_ppm, found.memory_limit_bytes) == (1_500_000, 1000)
-    assert (found.throttled_us(), found.memory_bytes()) == (77, 640)
+    assert (found.throttling()["throttled_us"], found.memory_bytes()) == (77, 640)
 
 
 def test_first_hierarchy_as_a_container_sees_it(tmp_path: Path) -> None:
@@ -66,13 +66,13 @@ def test_first_hierarchy_as_a_container_sees_it(tmp_path: Path) -> None:
     })  # fmt: skip
     found = Cgroup(Room(9), proc)
     assert (found.cpu_quota_ppm, found.memory_limit_bytes) == (500_000, None)
-    assert (found.throttled_us(), found.memory_bytes()) == (3000, 12)
+    assert (list(found.throttling().values()), found.memory_bytes()) == ([3000, 1, 1], 12)
 
 
 def test_no_group_at_all_is_unknown_and_not_zero(tmp_path: Path) -> None:
     found = Cgroup(Room(9), str(tmp_path))
     assert (found.cpu_quota_ppm, found.memory_limit_bytes) == (None, None)
-    assert (found.throttled_us(), found.memory_bytes()) == (None, None)
+    assert (found.throttling()["throttled_us"], found.memory_bytes()) == (None, None)
 
 
 HOST = {

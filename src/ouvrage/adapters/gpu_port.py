@@ -130,6 +130,11 @@ class GpuLibrary(Protocol):
         or is None at the others. Raises ``Lost``."""
         ...
 
+    def errors(self) -> list[tuple[int | None, int]]:
+        """Xid errors that the driver reported since it was last asked, of GPUs that were described:
+        the index (None where it does not say) and the number. Never waits."""
+        ...
+
 
 def believable(name: str, value: int | None) -> int | None:
     """The value, or None where it is a blank or cannot be."""

@@ -50,6 +50,7 @@ class NvmlTwin:
         self.values: list[dict[str, int | None]] = [dict(USUAL) for _ in range(gpus)]
         self.about: list[Identity] = [_about(index) for index in range(gpus)]
         self.lost: set[int] = set()
+        self.xids: list[tuple[int | None, int]] = []
         self._unavailable = unavailable
 
     def open(self) -> int:
@@ -72,6 +73,11 @@ class NvmlTwin:
         if tick % len(self.values) != index:
             values[PLACE["pcie_tx_kb_s"]] = values[PLACE["pcie_rx_kb_s"]] = None
         return cleaned(values)
+
+    def errors(self) -> list[tuple[int | None, int]]:
+        """What it was given since it was last asked."""
+        found, self.xids = self.xids, []
+        return found
 
     def _look(self, index: int) -> None:
         if index in self.lost or index >= len(self.values):

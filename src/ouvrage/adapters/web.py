@@ -12,7 +12,7 @@ import http.client
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +28,10 @@ _AGENT = f"ouvrage/{__version__} (reads public records)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back. ``body`` may be incomplete where there is a ``fault``."""
+    """What came back. ``body`` may be incomplete where there is a ``fault``.
+
+    ``retry_after`` is what the other side says about when to ask again, as it wrote it.
+    """
 
     address: str
     asked_us: int
@@ -36,6 +39,7 @@ class Answer:
     status: int | None
     body: bytes
     fault: str | None
+    retry_after: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +83,14 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 class _Exchange:
     """What is known so far of one question; filled in by its thread, read when time is up."""
 
-    def __init__(self, address: str, reach: Reach) -> None:
+    def __init__(self, address: str, reach: Reach, headers: Mapping[str, str]) -> None:
         self.status: int | None = None
         self.body = b""
         self.fault: str | None = None
+        self.retry_after: str | None = None
         self._address = address
         self._reach = reach
+        self._headers = headers
 
     def run(self) -> None:
         """Ask, and turn whatever stands in the way into words."""
@@ -110,6 +116,7 @@ class _Exchange:
                 "User-Agent": _AGENT,
                 "Accept": "application/rdap+json, application/json, text/html;q=0.5",
                 "Accept-Encoding": "identity",
+                **self._headers,
             },
         )
         try:
@@ -118,6 +125,7 @@ class _Exchange:
             response = error
         with response:
             self.status = response.status
+            self.retry_after = response.headers.get("Retry-After")
             self._read(response)
 
     def _read(self, response: Any) -> None:
@@ -142,13 +150,17 @@ class _Exchange:
             raise _Stopped(f"cut short after {len(self.body)} bytes") from error
 
 
-def get(address: str, reach: Reach) -> Answer:
-    """Ask once. Raises ``OuvrageError`` ``web/address`` only where there is nobody to ask."""
+def get(address: str, reach: Reach, headers: Mapping[str, str] | None = None) -> Answer:
+    """Ask once. Raises ``OuvrageError`` ``web/address`` only where there is nobody to ask.
+
+    ``headers`` are sent along, also where the same host sends the question on; no word of an answer
+    or a fault repeats them.
+    """
     if urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname:
         raise OuvrageError(
             "web/address", f"{address!r} is no web address", hint="it begins with https://"
         )
-    exchange = _Exchange(address, reach)
+    exchange = _Exchange(address, reach, headers or {})
     worker = threading.Thread(target=exchange.run, name="ouvrage-get", daemon=True)
     asked = now_us()
     worker.start()
@@ -161,4 +173,5 @@ def get(address: str, reach: Reach) -> Answer:
         status=exchange.status,
         body=exchange.body,
         fault=reach.late if late else exchange.fault,
+        retry_after=exchange.retry_after,
     )

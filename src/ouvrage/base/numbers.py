@@ -71,9 +71,9 @@ def split_whole(total: int, weights: Sequence[int | Fraction]) -> list[int]:
     weight_sum = sum(weights)
     if weight_sum <= 0 or min(weights) < 0:
         raise ValueError("weights must be non-negative with a positive sum")
-    exact = [Fraction(total) * weight / weight_sum for weight in weights]
-    parts = [value.numerator // value.denominator for value in exact]
-    order = sorted(range(len(parts)), key=lambda i: (parts[i] - exact[i], i))
+    shares = [divmod(total * weight, weight_sum) for weight in weights]
+    parts = [int(part) for part, _ in shares]
+    order = sorted(range(len(parts)), key=lambda i: (-shares[i][1], i))
     for i in order[: total - sum(parts)]:
         parts[i] += 1
     return parts

@@ -41,7 +41,7 @@ def fx() -> None:
 @json_option
 def set_(pair: str, rate: str, day: str, said_by: str, as_json: bool) -> None:
     """Record that one BASE is worth RATE of QUOTE on a day."""
-    match = re.fullmatch("([A-Z]{3})/([A-Z]{3})", pair)
+    match = re.fullmatch("([A-Z][A-Z0-9]{1,9})/([A-Z][A-Z0-9]{1,9})", pair)
     value = number_in(rate)
     if not match or match[1] == match[2] or not value:
         raise OuvrageError(

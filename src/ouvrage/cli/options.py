@@ -63,3 +63,17 @@ def html_option(verb: Verb) -> Verb:
         type=click.Path(dir_okay=False, path_type=Path),
         help="Also write a page that needs nothing else.",
     )(verb)
+
+
+def period_options(verb: Verb) -> Verb:
+    """``--month``, ``--year``, ``--from`` and ``--to``: a period by the clock of the site."""
+    for option in (
+        click.option("--to", "ends", metavar="DAY", help="The first day that is not in it."),
+        click.option("--from", "begins", metavar="DAY", help="The first day of a period."),
+        click.option("--year", metavar="YYYY", help="A year."),
+        click.option(
+            "--month", metavar="YYYY-MM", help="A month; else the last whole one with facts."
+        ),
+    ):
+        verb = option(verb)
+    return verb

@@ -24,16 +24,20 @@ from ouvrage.adapters.catalogues.forms import iterate
 from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home
-from ouvrage.adapters.nccl import Interconnect, load_interconnect
+from ouvrage.adapters.nccl import Interconnect, interconnect_of, load_interconnect
 from ouvrage.adapters.profile_files import load_profile, seconds_in, tax_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names
+from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import utc_text
 from ouvrage.cli.options import html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, write_file
+from ouvrage.metering.topology import topology_in, topology_words
+from ouvrage.model.around import RunTopology
 from ouvrage.model.offers import MarketOffer
+from ouvrage.pricing.communication import disagreement
 from ouvrage.pricing.market.billing import Billing, billing_of
 from ouvrage.pricing.market.filters import filtered
 from ouvrage.pricing.market.listed import Listed
@@ -101,6 +105,13 @@ class QuoteGroup(click.Group):
     type=click.Path(path_type=Path),
     help="Output of nccl-tests on such GPUs: evidence that several of them gain.",
 )
+@click.option(
+    "--topology",
+    "topology_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What joins the GPUs: output of nvidia-smi topo -m. It alone credits no gain.",
+)
 @click.option("--top", metavar="N", type=click.IntRange(1), default=TOP, help="Show so many (20).")
 @click.option("--currency", metavar="CODE", help="The currency to compare in.")
 @click.option("--tax", metavar="RATE", help="At which rate you are taxed: 0.19, or 19%.")
@@ -154,7 +165,7 @@ def ranking_for(asked: dict[str, Any]) -> tuple[Ranking, Offered, str]:
     with _opened() if asked["runs"] or _has_store() else nullcontext() as ledger:
         profile = _asked_of(_profile(ledger, asked), asked)
         offered = _from_file(file, today) if file else _from_market(ledger, asked, today)
-        _connect(offered, asked["nccl_files"])
+        _connect(offered, *_evidence(ledger, asked))
         currency = _currency(asked["currency"]) or _common_currency(offered.lots)
         others = {lot.offer.currency for lot in offered.lots} - {currency}
         ranker = Ranker(
@@ -260,12 +271,43 @@ def _from_market(ledger: Any, asked: dict[str, Any], today: str) -> Offered:
     return Offered(lots=filtered(lots, asked["offers"], today), notes=notes)
 
 
-def _connect(offered: Offered, files: Iterable[Path]) -> None:
+def _evidence(ledger: Any, asked: dict[str, Any]) -> tuple[list[Interconnect], list[RunTopology]]:
+    """What was measured between GPUs and what joins them: from files, and from the runs themselves."""
+    found = [load_interconnect(file) for file in asked["nccl_files"]]
+    file = asked["topology_file"]
+    tables = [] if file is None else [
+        topology_in(read_text(file, "topology"), run="", source=file.name)
+    ]  # fmt: skip
+    if asked["runs"]:
+        from ouvrage.cli.ledger import known_runs
+        from ouvrage.metering.around import communications_of, link_tests_of
+        from ouvrage.pricing.communication import run_topology
+
+        for each in ledger.assessed(known_runs(ledger, asked["runs"], None)):
+            said = communications_of(each.view)
+            measured = [interconnect_of(test, said) for test in link_tests_of(each.view)]
+            found += [one for one in measured if one is not None]
+            joined = run_topology(each.view)
+            tables += [joined] if joined else []
+    return found, tables
+
+
+def _connect(
+    offered: Offered, measured: Iterable[Interconnect], tables: Iterable[RunTopology]
+) -> None:
     """Give offers of as many GPUs of a model the bandwidth that was measured on such GPUs."""
-    for file in files:
-        found = load_interconnect(file)
+    measured = list(measured)
+    for found in measured:
         offered.notes.append(found.words)
         offered.lots = [_connected(each, found) for each in offered.lots]
+    for joined in tables:
+        offered.notes.append(f"joined by, as {joined.source} says: {topology_words(joined)}")
+        odd = [words for found in measured if (words := disagreement(found.transports, joined))]
+        offered.notes += odd
+        if not measured:
+            offered.notes.append(
+                "what joins GPUs is not how fast they speak: no gain without nccl-tests (--nccl FILE)"
+            )
 
 
 def _connected(lot: Lot, found: Interconnect) -> Lot:

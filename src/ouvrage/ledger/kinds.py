@@ -21,6 +21,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
 from ouvrage.model import (
     accepted,
+    around,
     assets,
     cash,
     earnings,
@@ -45,6 +46,7 @@ KINDS: dict[tuple[str, int], type] = {
     for kind in (
         runs.RunStarted,
         runs.RunWindow,
+        runs.RunWaits,
         runs.RunMarks,
         runs.RunSpans,
         runs.RunEnded,
@@ -54,6 +56,7 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        *around.AROUND,
         serving.RunLoad,
         serving.RunRequests,
         serving.RunServer,
@@ -88,10 +91,12 @@ KINDS: dict[tuple[str, int], type] = {
         earnings.Earning,
         earnings.ChannelInvoice,
         earnings.OwnerLease,
+        earnings.ChannelMachine,
         cash.CostBill,
         cash.BankLine,
         cash.SupportTime,
         meters.EnergyRead,
+        meters.MeterReading,
         tariffs.Tariff,
         tariffs.SpotPrices,
     )
@@ -167,7 +172,7 @@ def read_value(fact: Fact, value: Any) -> Any:
             fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here"
         )
     try:
-        return _reader(kind)(value)
+        return from_plain(kind, value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
 

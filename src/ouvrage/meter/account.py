@@ -24,6 +24,7 @@ from ouvrage.meter.sampler import PERIOD_US, Instruments, Sampler
 from ouvrage.meter.servers import LogServer
 from ouvrage.meter.spool_file import SpoolFile
 from ouvrage.meter.supervisor import Ending, Supervisor
+from ouvrage.meter.surroundings import Surroundings
 from ouvrage.metering.recognise import Mark, Recogniser
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Account:
         if options.campaign:
             self._spool.write({"k": "campaign", "name": options.campaign})
         self._record = Record(self._spool)
+        self._around = Surroundings(options, self._record)
+        self._around.begin()
         self._server = LogServer(self._recogniser.serving, self._record)
         if options.electricity:
             price = options.electricity
@@ -104,6 +107,7 @@ class Account:
         self._record.note(self._now(), code, text)
 
     def _look(self, stream: str, data: bytes, moment_us: int) -> None:
+        self._around.look(stream, data)
         if self._matcher:
             self._matcher.feed(stream, data, moment_us - self._origin)
         else:
@@ -132,6 +136,7 @@ class Account:
             self._preload,
             self._options.wall_meter,
             self._options.metrics,
+            ask_topology=self._options.topology is None,
         )
         sampler.start()
         ended = supervisor.wait(tree) - self._origin
@@ -145,6 +150,7 @@ class Account:
             _leave_behind([pump for pump in pumps if pump.source >= 0])
         fault = self._matcher.fault if self._matcher else onlooker.fault
         self._note_troubles(pumps, fault)
+        self._around.finish(ended)
         self._finish(ending, ended, outlived, supervisor.asked_to_end)
         return ending
 

@@ -55,6 +55,8 @@ class Probe:
         """One line of readings. What took longer than a period is too old to tell."""
         began = monotonic_us()
         values = [self._one(index) for index in range(self._count)]
+        for index, xid in self._library.errors():
+            self._say({"k": "xid", "t": monotonic_us(), "gpu": index, "xid": xid})
         now = monotonic_us()
         self._tick += 1
         if now - began < PERIOD_US:

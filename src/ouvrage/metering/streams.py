@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ouvrage.metering.laps import Count
-from ouvrage.metering.ranks import Row, in_step, launcher_of, rows_of, without_copies
+from ouvrage.metering.launchers import launcher_of
+from ouvrage.metering.ranks import Row, in_step, rows_of, without_copies
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunMarks
 

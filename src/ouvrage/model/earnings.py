@@ -77,3 +77,15 @@ class OwnerLease:
     price: str
     list_price: str | None
     currency: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelMachine:
+    """A channel's ``machine`` (its own id of it, as its exports name it) is the owner's ``node``."""
+
+    KIND: ClassVar[str] = "channel.machine"
+    VERSION: ClassVar[int] = 1
+
+    channel: str
+    machine: str
+    node: str

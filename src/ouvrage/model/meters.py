@@ -30,3 +30,21 @@ class EnergyRead:
     energy_j: int
     method: str
     covered_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterReading:
+    """``meter`` before ``about`` stood at ``counter_j`` joules at the fact's moment.
+
+    ``since`` is when it began to count, in its own words, None where it does not say: two readings are
+    of one count only where that is the same. What was used between two readings is an ``EnergyRead``.
+    """
+
+    KIND: ClassVar[str] = "meter.reading"
+    VERSION: ClassVar[int] = 1
+
+    meter: str
+    about: str
+    scope: str
+    counter_j: int
+    since: str | None

@@ -18,6 +18,7 @@ from ouvrage.ledger.laws import Law
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.pricing.accepted import SORTS, acceptance_fault
+from ouvrage.pricing.job_laws import JOBS_ADD_UP
 from ouvrage.pricing.market.laws import HOST_CHECKS_STAND, READINGS_STAND
 from ouvrage.pricing.rates.record import BILLS_ADD_UP
 from ouvrage.pricing.spending_laws import SPENDING_LAWS
@@ -129,4 +130,5 @@ LAWS: tuple[Law, ...] = (
         check=_cost_split,
     ),
     *SPENDING_LAWS,
+    JOBS_ADD_UP,
 )

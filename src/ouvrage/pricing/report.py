@@ -19,6 +19,7 @@ from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, SPAN_RULE
 from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.around_text import around_json
 from ouvrage.pricing.energy import devices_json
 from ouvrage.pricing.inference import inference_json
 from ouvrage.pricing.summary import crowd_words, summary_lines
@@ -62,6 +63,7 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         "grade": _word(headline.grade),
         "grade_shares": shares_json(headline),
         "devices": devices_json(view, sheet),
+        **around_json(view, sheet),
         "host": _host(view),
         "why": _why(cause_of(view, reckoning)),
         "unknown": {
@@ -202,6 +204,7 @@ def _host(view: RunView) -> dict[str, Any]:
 def _why(cause: Cause) -> dict[str, Any]:
     return {
         "bottleneck": cause.key,
+        "verdict": cause.verdict,
         "words": NAMES[cause.key] if cause.key else None,
         "share": float(fixed(cause.share, 6)),
         "grade": _word(cause.grade),

@@ -17,6 +17,7 @@ from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
 from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.around_text import around_rows
 from ouvrage.pricing.energy_text import energy_rows
 from ouvrage.pricing.inference_text import inference_answer, inference_rows, replays
 from ouvrage.pricing.words import (
@@ -53,6 +54,7 @@ def summary_lines(
     if not replays(sheet):  # where a client's own time went says nothing of the server's
         lines += _time(reckoning, cause, sheet, plain)
     lines += [row(name, text) for name, text in energy_rows(view, sheet, reckoning, plain)]
+    lines += [row(name, text) for name, text in around_rows(view, plain)]
     notes = view.ended.notes if view.ended else ()
     lines += [f"  note: {safe(note)}" for note in notes]
     lines += [f"  hint: {safe(hint)}" for hint in hints]

@@ -28,6 +28,7 @@ LAYERS = (
     "ouvrage.ledger.law_book",
     "ouvrage.metering.laws",
     "ouvrage.pricing.laws",
+    "ouvrage.books.laws",
     "ouvrage.evidence.laws",
 )
 

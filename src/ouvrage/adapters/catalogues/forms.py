@@ -120,9 +120,9 @@ def _list_in(value: Any, file: str) -> tuple[str, list[Any]]:
     )
 
 
-def csv_rows(text: str, context: Context, faults: list[Fault]) -> Rows:
+def csv_rows(text: str, context: Context, faults: list[Fault], delimiter: str = ",") -> Rows:
     """The rows of a CSV text by the names in its first line; rows of another length are faults."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     found: list[tuple[str, Mapping[str, Any]]] = []
     head: list[str] | None = None
     try:

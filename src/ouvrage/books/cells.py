@@ -1,0 +1,221 @@
+"""Where money and time of the books stand: in cells of site, node, device, channel and tenant.
+
+Decides how an amount about something larger comes down to devices: by the time that each stood there,
+unless what it is for says more. Every split is of whole nano-units by largest remainder, so that the
+cells add up to the amount, and devices, nodes and channels to the site, exactly.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import NamedTuple, TypeVar
+
+from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import split_whole
+from ouvrage.books.calendar import SOLD, Stretch, in_turn, node_calendar, placements
+from ouvrage.books.money import nano
+from ouvrage.books.period import Period
+from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.terms import TermBook
+
+T = TypeVar("T")
+UNNAMED = "unnamed"
+"""The channel of time that somebody had, when nobody said through which channel."""
+
+
+class Cell(NamedTuple):
+    """``channel`` and ``tenant`` are None for time that nobody bought, and for what it costs."""
+
+    node: str
+    device: str
+    channel: str | None
+    tenant: str | None
+
+
+Weights = Sequence[tuple[Cell, int]]
+
+
+@dataclass(slots=True)
+class Sum:
+    """What was added up in one cell under one line, in nano-units."""
+
+    nano: int = 0
+    by_grade: dict[Grade, int] = field(default_factory=dict)
+    methods: dict[str, None] = field(default_factory=dict)
+    keys: dict[str, None] = field(default_factory=dict)
+
+
+Sums = dict[tuple[str, Cell], Sum]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """An amount under a line (``cost.rent``), exact, with how it was made and from which facts."""
+
+    line: str
+    value: Fraction
+    grade: Grade
+    method: str
+    keys: tuple[str, ...] = ()
+
+
+def post(sums: Sums, amount: Amount, weights: Weights) -> None:
+    """Add an amount to cells in proportion to their weights; nothing of it is lost."""
+    whole = nano(amount.value)
+    if len(weights) == 1:
+        return _add(sums, amount, weights[0][0], whole)
+    total = sum(weight for _, weight in weights)
+    shares = [weight if total else 1 for _, weight in weights]
+    for (cell, _), part in zip(weights, split_whole(whole, shares), strict=True):
+        _add(sums, amount, cell, part)
+    return None
+
+
+def _add(sums: Sums, amount: Amount, cell: Cell, part: int) -> None:
+    held = sums.get((amount.line, cell))
+    if held is None:
+        held = sums[amount.line, cell] = Sum()
+    held.nano += part
+    held.by_grade[amount.grade] = held.by_grade.get(amount.grade, 0) + abs(part)
+    held.methods[amount.method] = None
+    for key in amount.keys:
+        held.keys[key] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The devices of a site over a period: their calendars, in which node, of which model.
+
+    ``parts`` are the record as far as it concerns each node's occupancy alone.
+    """
+
+    site: str
+    currency: str
+    period: Period
+    nodes: tuple[str, ...]
+    parts: Mapping[str, OwnerRecord]
+    stretches: Mapping[str, Mapping[str, tuple[Stretch, ...]]]
+    models: Mapping[str, str | None]
+    terms: TermBook
+
+    def all(self) -> Iterable[Stretch]:
+        """Every stretch of every device."""
+        for devices in self.stretches.values():
+            for stretches in devices.values():
+                yield from stretches
+
+    def weights(
+        self, about: str, from_us: int, to_us: int, only: str | None = None
+    ) -> list[tuple[Cell, int]]:
+        """The cells of an object with the device time of each; ``only``: time sold on a channel.
+
+        One cell of the object itself where no device stood there then.
+        """
+        found: dict[Cell, int] = {}
+        for devices in self._within(about):
+            for stretches in devices:
+                for stretch in _overlapping(stretches, from_us, to_us):
+                    cell = cell_of(stretch)
+                    if only is None or (cell.channel in (only, UNNAMED) and cell.channel):
+                        us = min(stretch.to_us, to_us) - max(stretch.from_us, from_us)
+                        found[cell] = found.get(cell, 0) + us
+        return list(found.items()) or ([] if only else [(self._itself(about), 1)])
+
+    def _within(self, about: str) -> Iterable[Iterable[tuple[Stretch, ...]]]:
+        sort, _, name = about.partition(":")
+        if sort == "node":
+            return [self.stretches[name].values()] if name in self.stretches else []
+        if sort == "device":
+            return [[devices[name]] for devices in self.stretches.values() if name in devices]
+        return [devices.values() for devices in self.stretches.values()]
+
+    def _itself(self, about: str) -> Cell:
+        sort, _, name = about.partition(":")
+        node = name if sort == "node" else ""
+        return Cell(node, name if sort == "device" else "", None, None)
+
+    def holds(self, about: str) -> bool:
+        """Whether something stated about an object belongs to this site's books."""
+        sort, _, name = about.partition(":")
+        if sort == "site":
+            return name == self.site
+        if sort == "node":
+            return name in self.nodes
+        return sort == "device" and name in self.models
+
+
+def cell_of(stretch: Stretch) -> Cell:
+    """The cell to which a stretch of a device belongs."""
+    if stretch.state not in SOLD:
+        return Cell(stretch.node, stretch.device, None, None)
+    return Cell(stretch.node, stretch.device, stretch.channel or UNNAMED, stretch.tenant)
+
+
+def _overlapping(stretches: Sequence[Stretch], from_us: int, to_us: int) -> Iterable[Stretch]:
+    first = bisect_right(stretches, from_us, key=lambda stretch: stretch.to_us)
+    for stretch in stretches[first:]:
+        if stretch.from_us >= to_us:
+            return
+        yield stretch
+
+
+def grid_of(record: OwnerRecord, site: str, period: Period) -> Grid:
+    """The devices of a site over a period."""
+    held = record.site(site)
+    turns = in_turn(record.nodes, lambda value: [value.node])
+    nodes = sorted({turn.value.node for turn in turns if turn.value.site == site})
+    placed = placements(record)
+    ours, parts = set(nodes), dict(_parts(record, nodes))
+    return Grid(
+        site=site,
+        currency=held.value.currency if held else "",
+        period=period,
+        nodes=tuple(nodes),
+        parts=parts,
+        stretches={node: node_calendar(part, node, period) for node, part in parts.items()},
+        terms=TermBook(record, period.from_us, period.to_us),
+        models={turn.value.device: turn.value.model for turn in placed if turn.value.node in ours},
+    )
+
+
+def _parts(record: OwnerRecord, nodes: Sequence[str]) -> Iterable[tuple[str, OwnerRecord]]:
+    """For each node the record of it alone: what is said of others need not be looked at again."""
+    homes: dict[str, set[str]] = {}
+    for placed in record.devices:
+        homes.setdefault(placed.value.device, set()).add(placed.value.node)
+    states = _by_node(record.states, homes, lambda value: (value.node, value.device))
+    leases = _by_node(record.leases, homes, lambda value: _named(value.about))
+    devices = _by_node(record.devices, homes, lambda value: (None, value.device))
+    for node in nodes:
+        yield (
+            node,
+            replace(
+                record,
+                nodes=tuple(each for each in record.nodes if each.value.node == node),
+                devices=tuple(devices.get(node, ())),
+                states=tuple(states.get(node, ())),
+                leases=tuple(leases.get(node, ())),
+            ),
+        )
+
+
+def _by_node(
+    entries: Iterable[Known[T]],
+    homes: Mapping[str, set[str]],
+    about: Callable[[T], tuple[str | None, str | None]],
+) -> dict[str, list[Known[T]]]:
+    """Statements by the nodes that they may concern: the one they name, or those of their device."""
+    found: dict[str, list[Known[T]]] = {}
+    for each in entries:
+        node, device = about(each.value)
+        for place in (node,) if node else homes.get(device or "", ()):
+            found.setdefault(place, []).append(each)
+    return found
+
+
+def _named(about: str) -> tuple[str | None, str | None]:
+    sort, _, name = about.partition(":")
+    return (name if sort == "node" else None, name if sort == "device" else None)

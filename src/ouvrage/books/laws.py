@@ -1,0 +1,143 @@
+"""The laws of the books: time adds up to the calendar, devices to the site, revenue less costs to margin.
+
+They add up a second time, over the last month of which anything is known and by another road than the
+statement takes: the calendars against the time that devices stood there, the postings against the
+statement of every kind of object. Whether a price is right they do not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.books.account import Account, account, money
+from ouvrage.books.calendar import calendar, hours_by_state, in_turn, placements
+from ouvrage.books.period import Period, month_of
+from ouvrage.books.pnl import BY, COSTS, Statement, key_of, sheet_of
+from ouvrage.books.record import OwnerRecord, owner_record
+from ouvrage.ledger.facts import Recorded
+from ouvrage.ledger.laws import Law
+
+Found = Iterable[tuple[str, str]]
+
+
+def _months(record: OwnerRecord) -> Iterator[tuple[str, Period]]:
+    """Each site with the last month of which anything is known about it, as far as it was known."""
+    for site in sorted({each.value.site for each in record.sites}):
+        held = record.site(site)
+        happened = [each.valid_from for each in (*record.earnings, *record.states, *record.leases)]
+        if held is not None and happened:
+            yield site, month_of(max(happened), held.value.zone).until(record.as_of)
+
+
+def _time_adds_up(records: Sequence[Recorded]) -> Found:
+    record = owner_record(records)
+    for _, period in _months(record):
+        for device in sorted({each.value.device for each in record.devices}):
+            yield from calendar_breaches(record, device, period)
+
+
+def calendar_breaches(record: OwnerRecord, device: str, period: Period) -> Found:
+    """What does not tile in the calendar of a device."""
+    stretches = calendar(record, device, period)
+    for before, after in pairwise(stretches):
+        if after.from_us < before.to_us:
+            yield (
+                f"device:{device}",
+                f"two states at {after.from_us}: {before.state}, {after.state}",
+            )
+    owned = _stood(record, device, period)
+    told = sum(hours_by_state(stretches).values())
+    if told != owned:
+        yield f"device:{device}", f"its states take {told} us of the {owned} us it stood there"
+
+
+def _stood(record: OwnerRecord, device: str, period: Period) -> int:
+    """How long a device stood in a node in service, counted without any state."""
+    service: dict[str, list[tuple[int, int]]] = {}
+    for held in in_turn(record.nodes, lambda value: [value.node]):
+        service.setdefault(held.value.node, []).append((held.from_us, held.to_us))
+    total = 0
+    for turn in placements(record):
+        if turn.value.device != device:
+            continue
+        spans = [
+            (max(turn.from_us, begins, period.from_us), min(turn.to_us, ends, period.to_us))
+            for begins, ends in service.get(turn.value.node, [])
+        ]
+        at = period.from_us
+        for begins, ends in sorted(span for span in spans if span[0] < span[1]):
+            total += max(0, ends - max(at, begins))
+            at = max(at, ends)
+    return total
+
+
+def _money_adds_up(records: Sequence[Recorded]) -> Found:
+    record = owner_record(records)
+    for site, period in _months(record):
+        try:
+            made = account(record, site, period)
+        except OuvrageError:  # refused for want of a rate: nothing is added up, so nothing is wrong
+            continue
+        yield from account_breaches(made)
+
+
+def account_breaches(made: Account) -> Found:
+    """What does not add up in the account of a site, in any view of it."""
+    where = f"site:{made.grid.site} {made.grid.period.name}"
+    whole = sheet_of(made, made.cells, made.grid.site, None)
+    posted = {line: 0 for line, _ in made.sums}
+    for (line, _), held in made.sums.items():
+        posted[line] += held.nano
+    for by in BY:
+        key = key_of(made, by)
+        groups: dict[str, list[object]] = {}
+        for cell in made.cells:
+            groups.setdefault(key(cell), []).append(cell)
+        if sorted(map(str, made.cells)) != sorted(
+            str(c) for cells in groups.values() for c in cells
+        ):
+            yield where, f"by {by}, a part is missing or counted twice"
+    for line, nano in posted.items():
+        figure = whole.figures.get(line)
+        if figure is not None and figure.value is not None and figure.value != money(nano):
+            yield where, f"{line} is {figure.value}, posted were {money(nano)}"
+    margin, revenue = whole.number("margin.net"), whole.number("revenue.total")
+    if margin is not None and revenue is not None:
+        costs = sum((Fraction(whole[f"cost.{name}"].value or 0) for name in COSTS), Fraction(0))
+        if revenue - costs != margin:
+            yield where, f"revenue {revenue} less costs {costs} is not the margin {margin}"
+
+
+def statement_breaches(statement: Statement) -> Found:
+    """Whether the rows of a statement add up to its total, figure by figure."""
+    for path, figure in statement.total.figures.items():
+        sums = path.startswith(("hours.", "cost.", "revenue.")) and "per_owned" not in path
+        if (
+            not sums
+            or figure.value is None
+            or any(row[path].value is None for row in statement.rows)
+        ):
+            continue
+        parts = sum((Fraction(row[path].value or 0) for row in statement.rows), Fraction(0))
+        if path != "hours.sold" and parts != figure.value:
+            yield (
+                statement.total.object,
+                f"{path}: rows add up to {parts}, the total is {figure.value}",
+            )
+
+
+LAWS: tuple[Law, ...] = (
+    Law(
+        name="books/time-adds-up",
+        statement="the states of a device add up to the time that it stood in a machine in service",
+        check=_time_adds_up,
+    ),
+    Law(
+        name="books/money-adds-up",
+        statement="every view of a site's books is the same postings, and revenue less costs is the margin",
+        check=_money_adds_up,
+    ),
+)

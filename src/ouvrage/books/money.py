@@ -1,0 +1,84 @@
+"""Amounts in one currency: what is stated in another is converted by a recorded rate or refused.
+
+Decides which rate holds: that of the day itself or the latest day before it, of the same two
+currencies in either direction. No rate is made from two others. A rate more than a week old is used
+and said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.base.grades import Grade
+from ouvrage.base.time import DAY, utc_text
+from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.model.offers import ExchangeRate
+
+NANO = 1_000_000_000
+STALE_DAYS = 7
+
+
+@lru_cache(maxsize=65_536)
+def number(text: str) -> Fraction:
+    """The exact number of a decimal text; the same texts come again and again."""
+    return Fraction(text)
+
+
+def nano(value: Fraction) -> int:
+    """An amount in whole nano-units, half to even."""
+    whole, rest = divmod(value.numerator * NANO, value.denominator)
+    doubled = 2 * rest - value.denominator
+    return whole + (doubled > 0 or (doubled == 0 and whole % 2 == 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """An amount in the books' currency: its grade, the facts it took, and what to say about it."""
+
+    amount: Fraction
+    grade: Grade
+    keys: tuple[str, ...]
+    note: str | None = None
+
+
+def converted(
+    record: OwnerRecord, amount: str, currency: str, into: str, at_us: int, known: Known[Any]
+) -> Converted:
+    """An amount of a fact in the books' currency. Raises ``OuvrageError`` ``books/fx-missing``."""
+    value = number(amount)
+    if currency == into or not value:
+        return Converted(amount=value, grade=known.grade, keys=known.keys)
+    rate = _rate(record, currency, into, at_us)
+    if rate is None:
+        raise OuvrageError(
+            "books/fx-missing",
+            f"{amount} {currency} of {utc_text(at_us)[:10]} cannot be put into books in {into}",
+            where=(known.key,),
+            hint=f"ouvrage fx set {currency}/{into} RATE --day {utc_text(at_us)[:10]} --by WHO",
+        )
+    same_way = rate.value.base == currency
+    factor = Fraction(rate.value.rate) if same_way else 1 / Fraction(rate.value.rate)
+    age = (at_us - rate.valid_from) // DAY
+    note = f"the rate {currency}/{into} of {rate.value.day} is up to {age} days old"
+    return Converted(
+        amount=value * factor,
+        grade=max(known.grade, rate.grade),
+        keys=(*known.keys, *rate.keys),
+        note=note if age > STALE_DAYS else None,
+    )
+
+
+def _rate(record: OwnerRecord, currency: str, into: str, at_us: int) -> Known[ExchangeRate] | None:
+    pair = {currency, into}
+    return next(
+        (
+            each
+            for each in reversed(record.rates)
+            if each.valid_from <= at_us and {each.value.base, each.value.quote} == pair
+        ),
+        None,
+    )

@@ -1,0 +1,260 @@
+"""``ouvrage books``: what a machine earned, with every cost of it.
+
+Decides nothing about figures: it finds the site, the period and the moment, and prints a statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.base.text import safe
+from ouvrage.books.account import Account, account
+from ouvrage.books.calendar_text import calendar_json, calendar_text
+from ouvrage.books.cells import grid_of
+from ouvrage.books.gaps import Gap, gaps
+from ouvrage.books.gaps_text import (
+    gap_json,
+    gap_rows,
+    moves_text,
+    name_of,
+    variance_json,
+    variance_line,
+    weakest_line,
+    worth_filling,
+)
+from ouvrage.books.period import Period, period_before
+from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
+from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
+from ouvrage.books.variance import Variance, variance
+from ouvrage.cli.book_ledger import Books, books_of, period_asked, within
+from ouvrage.cli.ledger import Ledger, opened
+from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
+from ouvrage.cli.output import say_json, say_text, table
+from ouvrage.evidence.figures import Sheet
+
+
+@click.group()
+def books() -> None:
+    """What a machine earned and cost: the books of an owner.
+
+    \b
+    Begin:  ouvrage init
+    Then:   ouvrage books pnl --by node
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a statement is asked about: the site, the period as named and as far as it has passed."""
+
+    books: Books
+    site: str
+    period: Period
+    passed: Period
+
+
+def asked(
+    ledger: Ledger,
+    site: str | None,
+    period: tuple[str | None, str | None, str | None, str | None],
+    as_of: int | None,
+) -> Asked:
+    """The site and the period that options name, as known at a moment."""
+    found = books_of(ledger, as_of)
+    name = found.site(site)
+    named = period_asked(found, name, *period)
+    held, passed = within(found, ledger, named, as_of)
+    return Asked(books=held, site=name, period=named, passed=passed)
+
+
+site_option = click.option("--site", metavar="NAME", help="Whose books, where there are several.")
+
+
+@books.command("pnl")
+@click.option(
+    "--by", type=click.Choice(BY), default="node", show_default=True, help="An object a row."
+)
+@site_option
+@period_options
+@as_of_option
+@json_option
+@plain_option
+def pnl_(
+    by: str,
+    site: str | None,
+    month: str | None,
+    year: str | None,
+    begins: str | None,
+    ends: str | None,
+    as_of: int | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """Hours, revenue, every cost and the margin of each GPU, node, channel or tenant."""
+    with opened() as ledger:
+        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        made = account(question.books.record, question.site, question.passed)
+        statement, beside = statement_of(made, by), _beside(question, made)
+    if as_json:
+        say_json({**statement_json(statement), **_beside_json(beside)})
+    else:
+        say_text(_told(statement, question.period, beside, plain))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What stands beside a statement: its gaps and the change since the period before.
+
+    Neither where there are more than ``MOST_DEVICES``: each takes a whole account more.
+    """
+
+    gaps: Sequence[Gap]
+    change: Variance | None
+    before: Period
+
+
+def _beside(question: Asked, made: Account) -> Beside:
+    record, site, passed = question.books.record, question.site, question.passed
+    before = period_before(question.period)
+    few = len(made.grid.models) <= MOST_DEVICES
+    begun = any(each.valid_from < before.to_us for each in record.nodes)
+    compared = few and begun and passed.to_us == question.period.to_us
+    return Beside(
+        gaps=gaps(record, site, passed) if few else (),
+        change=variance(account(record, site, before), made) if compared else None,
+        before=before,
+    )
+
+
+def _beside_json(beside: Beside) -> dict[str, Any]:
+    first = worth_filling(beside.gaps)[:1]
+    return {
+        "weakest": gap_json(first[0]) if first else None,
+        "change": variance_json(beside.change, beside.before.name) if beside.change else None,
+    }
+
+
+def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> str:
+    first = statement.rows[0] if len(statement.rows) == 1 else statement.total
+    lines = [answer(first, period, plain), ""]
+    if len(statement.rows) > 1:
+        head, rows = rows_table(statement, plain)
+        lines += [*(f"  {line}" for line in table(head, rows, "<>>>>>>>").splitlines()), ""]
+    lines += detail(first, plain)
+    if beside.change is not None and beside.change.parts is not None:
+        lines.append(f"  change    {variance_line(beside.change, period_words(beside.before))}")
+    known = first["margin.net"].value is not None
+    weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
+    lines += [f"  {weakest}"] if weakest else []
+    lines += [f"  note: {safe(note)}" for note in statement.notes]
+    return "\n".join([*lines, "", _more(first, period)])
+
+
+def _more(sheet: Sheet, period: Period) -> str:
+    path = "margin.net" if sheet["margin.net"].value is not None else "contribution"
+    return (
+        f"What to fill in first: ouvrage books gaps{_same_period(period)}      "
+        f"Why: ouvrage explain {sheet.object}:{path}"
+    )
+
+
+def _same_period(period: Period) -> str:
+    begins, dots, ends = period.name.partition("..")
+    if dots:
+        return f" --from {begins} --to {ends}"
+    return f" --{'year' if len(begins) == 4 else 'month'} {begins}"
+
+
+@books.command("gaps")
+@site_option
+@period_options
+@as_of_option
+@json_option
+@plain_option
+def gaps_(
+    site: str | None,
+    month: str | None,
+    year: str | None,
+    begins: str | None,
+    ends: str | None,
+    as_of: int | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """What is assumed or not known, and how far each could move the margin; the widest first."""
+    with opened() as ledger:
+        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        found = gaps(question.books.record, question.site, question.passed)
+        currency = account(question.books.record, question.site, question.passed).grid.currency
+    if as_json:
+        say_json({"site": question.site, "period": question.period.name, "currency": currency,
+                  "gaps": [gap_json(gap) for gap in found]})  # fmt: skip
+    else:
+        say_text(_gaps_told(worth_filling(found), question, currency, plain))
+
+
+def _gaps_told(found: Sequence[Gap], question: Asked, currency: str, plain: bool) -> str:
+    when = period_words(question.period)
+    if not found:
+        return f"Nothing that is assumed could move the margin of {question.site} in {when}."
+    first = found[0]
+    lines = [
+        f"Fill in {name_of(first)} first: "
+        + (
+            f"there is no margin of {question.site} in {when} without it."
+            if first.moves is None
+            else f"it could move the margin of {question.site} in {when} by {moves_text(first, plain)} {currency}."
+        ),
+        "",
+        table(
+            ("what", "assumed", "plausible", f"margin, {currency}"), gap_rows(found, plain), "<<<>"
+        ),
+        "",
+        *(
+            f"  {name_of(gap)}: {safe(gap.source)}{'; ' + gap.why if gap.why else ''}"
+            for gap in found
+        ),
+    ]
+    return "\n".join([*lines, "", f"Fill it in: {first.fill}"])
+
+
+@books.command("calendar")
+@click.argument("device", metavar="[GPU]", required=False)
+@site_option
+@period_options
+@as_of_option
+@json_option
+@plain_option
+def calendar_(
+    device: str | None,
+    site: str | None,
+    month: str | None,
+    year: str | None,
+    begins: str | None,
+    ends: str | None,
+    as_of: int | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """What each GPU was doing, hour by hour, why, and what was said otherwise."""
+    with opened() as ledger:
+        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        grid = grid_of(question.books.record, question.site, question.passed)
+    calendars = {
+        name: found for devices in grid.stretches.values() for name, found in devices.items()
+    }
+    if device is not None and device not in calendars:
+        raise OuvrageError(
+            "books/device", f"no GPU called {device!r} stood at {question.site} then",
+            hint=f"there is {', '.join(sorted(calendars)[:8]) or 'none'}",
+        )  # fmt: skip
+    chosen = {device: calendars[device]} if device is not None else calendars
+    if as_json:
+        say_json(calendar_json(chosen, question.site, question.period))
+    else:
+        say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
