@@ -542,6 +542,8 @@ def test_tax_comes_on_top_as_far_as_it_is_stated():
         assert _taxed(at, plan="lambda", tax=status) == ([0] * 3, Grade.LISTED)
     with pytest.raises(OuvrageError):
         work("tax = 19")
+    told = warnings(ranked(at, offer(plan="lambda")), "2026-11-30")
+    assert "tax comes on top, at the rate of 19 % that the profile says" in told
 
 
 def test_what_has_no_price_is_marked_and_not_taken_for_cheap():

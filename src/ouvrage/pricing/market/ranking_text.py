@@ -223,7 +223,9 @@ def warnings(ranking: Ranking, today: str) -> list[str]:
     if offer.counterparty is None or offer.terms is None:
         said.append("the first names no counterparty or no terms: nobody is bound by its price")
     said += _open_words(ranking)
-    missing = [line for line in lines_of(best.quote) if line.amount is None]
+    lines = lines_of(best.quote)
+    said += [f"tax {line.because}" for line in lines if line.name == "tax" and line.quantity]
+    missing = [line for line in lines if line.amount is None]
     said += [f"not counted, {line.name}: {line.because}" for line in missing]
     if best.quote.carried.scaled:
         parts = "; ".join(f"{term.key}: {term.because}" for term in best.quote.carried.terms)
