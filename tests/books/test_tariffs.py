@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from fractions import Fraction
@@ -171,7 +172,7 @@ def test_any_cut_of_a_period_adds_up_to_it(data):
     edges = [whole.from_us, *cuts, whole.to_us]
     parts = [
         energy_cost(record, "s", pieces, Period(from_us=a, to_us=b, name="", zone="Europe/Paris"))
-        for a, b in zip(edges, edges[1:], strict=False)
+        for a, b in itertools.pairwise(edges)
     ]
     total = energy_cost(record, "s", pieces, whole)
     assert sum(part.total for part in parts) == total.total

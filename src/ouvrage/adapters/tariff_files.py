@@ -365,7 +365,7 @@ def _scheduled(
             hours=found,
             per_kwh=prices[period],
             export_per_kwh=None,
-        )  # fmt: skip
+        )
         for (period, found), months in hours.items()
     ]
 

@@ -12,25 +12,22 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 
-from ouvrage.base.grades import Grade
 from ouvrage.base.time import HOUR
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, post
 from ouvrage.books.depreciation import depreciation
-from ouvrage.books.energy import Used, energy_of
+from ouvrage.books.electricity import powered
 from ouvrage.books.loans import interest_in
 from ouvrage.books.money import converted
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import Told
-from ouvrage.books.terms import TermBook, stated, term
+from ouvrage.books.terms import stated, term
 from ouvrage.model.assets import Asset, AssetRetired
 from ouvrage.model.cash import CostBill
 
-KWH = 3_600_000
-ENERGY, IDLE_ENERGY, LOAD_ENERGY = "memo.kwh", "memo.idle_kwh", "memo.load_kwh"
-"""Lines that are no money: energy used, what idling alone takes, what work all the time would take."""
 VARIABLE = ("electricity", "cooling", "fee", "bandwidth", "failed")
 FIXED = (
+    "standing",
     "parts",
     "support",
     "depreciation",
@@ -71,7 +68,7 @@ Unknown = dict[str, dict[str, str]]
 
 def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
     """Post every cost of the period but the tax on profit; what is not known, and why."""
-    electricity = _energy(_priced_by_bills(record, grid), grid, sums)
+    electricity = powered(record, grid, sums, told)
     _bills(record, grid, sums, told)
     for name, sort in _MONTHLY.items():
         _monthly(record, grid, name, sort, sums)
@@ -84,92 +81,6 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
         "depreciation": _depreciation(record, grid, sums, told),
     }
     return {line: devices for line, devices in found.items() if devices}
-
-
-def _energy(record: OwnerRecord, grid: Grid, sums: Sums) -> dict[str, str]:
-    """Power and cooling; by device, why one is not known."""
-    why: dict[str, str] = {}
-    about = f"site:{grid.site}"
-    prices = TermBook(record, grid.period.from_us, grid.period.to_us)
-    pue = [
-        at
-        for node in grid.nodes
-        for at in grid.terms.edges(f"node:{node}", ("pue", "cooling_metered"))
-    ]
-    for used in energy_of(grid, [*prices.edges(about, ("electricity",)), *pue]):
-        price = prices.at(about, "electricity", used.from_us)
-        if used.energy_j is None:
-            why[used.cell.device] = (
-                f"nobody said what {used.cell.device} draws: no meter reads it, and no power is "
-                "known here for its model"
-            )
-        elif price is None:
-            why[used.cell.device] = (
-                f"no price of electricity is stated, and none is assumed in {grid.currency}"
-            )
-        else:
-            _power(grid, used, price, sums)
-    return why
-
-
-def _power(grid: Grid, used: Used, price: Known[Fraction], sums: Sums) -> None:
-    kwh = (used.energy_j or Fraction(0)) / KWH
-    power = Amount(
-        line="cost.electricity",
-        value=kwh * price.value,
-        grade=max(used.grade, price.grade),
-        method=f"{used.method} x the price ({price.said_by or 'as stated'})",
-        keys=(*used.keys, *price.keys),
-    )
-    cell = [(used.cell, 1)]
-    post(sums, power, cell)
-    memo = Amount(line=ENERGY, value=kwh, grade=used.grade, method=used.method, keys=used.keys)
-    post(sums, memo, cell)
-    _cooling(grid, power, used.cell, used.from_us, sums)
-    about, hours = f"device:{used.cell.device}", Fraction(used.us, HOUR)
-    for line, name in ((IDLE_ENERGY, "idle_power_w"), (LOAD_ENERGY, "load_power_w")):
-        watts = grid.terms.at(about, name, used.from_us)
-        if watts is not None:
-            value = watts.value * hours / 1000
-            value = min(value, kwh) if line == IDLE_ENERGY else value
-            how = f"{name} x the time ({watts.said_by or 'as stated'})"
-            post(
-                sums,
-                Amount(line=line, value=value, grade=watts.grade, method=how, keys=watts.keys),
-                cell,
-            )
-
-
-def _cooling(grid: Grid, power: Amount, cell: Cell, at_us: int, sums: Sums) -> None:
-    about = f"node:{cell.node}"
-    pue, metered = (grid.terms.at(about, name, at_us) for name in ("pue", "cooling_metered"))
-    if pue is None or (metered is not None and metered.value):
-        return
-    cooling = Amount(
-        line="cost.cooling",
-        value=power.value * (pue.value - 1),
-        grade=max(power.grade, pue.grade),
-        method=f"power x (PUE - 1) ({pue.said_by or 'as stated'})",
-        keys=(*power.keys, *pue.keys),
-    )
-    post(sums, cooling, [(cell, 1)])
-
-
-def _priced_by_bills(record: OwnerRecord, grid: Grid) -> OwnerRecord:
-    """The record with the price of electricity bills that state their energy, where nothing else does."""
-    about = f"site:{grid.site}"
-    if any(each.grade < Grade.ASSUMED for each in record.terms.get((about, "electricity"), ())):
-        return record
-    for each in record.bills:
-        bill, share = each.value, grid.period.overlap(each.valid_from, each.end)
-        if bill.sort == "electricity" and bill.energy_j and share and grid.holds(bill.about):
-            money = converted(
-                record, bill.amount, bill.currency, grid.currency, each.valid_from, each
-            )
-            price = money.amount * KWH / bill.energy_j
-            said_by = f"bill {bill.number}"
-            record = record.with_term(about, "electricity", price, like=each, said_by=said_by)
-    return record
 
 
 def _bills(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:

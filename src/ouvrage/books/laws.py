@@ -14,9 +14,12 @@ from itertools import pairwise
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.account import Account, account, money
 from ouvrage.books.calendar import calendar, hours_by_state, in_turn, placements
+from ouvrage.books.cells import grid_of
+from ouvrage.books.energy import energy_of
 from ouvrage.books.period import Period, month_of
 from ouvrage.books.pnl import BY, COSTS, Statement, key_of, sheet_of
 from ouvrage.books.record import OwnerRecord, owner_record
+from ouvrage.books.tariffs import PriceBook
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.laws import Law
 
@@ -72,6 +75,29 @@ def _stood(record: OwnerRecord, device: str, period: Period) -> int:
             total += max(0, ends - max(at, begins))
             at = max(at, ends)
     return total
+
+
+def _energy_adds_up(records: Sequence[Recorded]) -> Found:
+    record = owner_record(records)
+    for site, period in _months(record):
+        try:
+            yield from energy_breaches(record, site, period)
+        except OuvrageError:  # refused for want of a rate: nothing is priced, so nothing is wrong
+            continue
+
+
+def energy_breaches(record: OwnerRecord, site: str, period: Period) -> Found:
+    """Where what meters read is not what was given to devices and what was lost beside them."""
+    grid = grid_of(record, site, period)
+    book = PriceBook(record, site, period.from_us, period.to_us)
+    taken = energy_of(record, grid, book)
+    read, lost = sum(taken.read_j.values()), sum(each.joules for each in taken.lost)
+    if read != taken.metered_j + lost:
+        given = f"{taken.metered_j} J were given to devices and {lost} J to none"
+        yield f"site:{site} {period.name}", f"meters read {read} J; {given}"
+    stood = sum(stretch.us for stretch in grid.all())
+    if stood != taken.us:
+        yield f"site:{site} {period.name}", f"{taken.us} us of {stood} us have a power"
 
 
 def _money_adds_up(records: Sequence[Recorded]) -> Found:
@@ -130,6 +156,11 @@ def statement_breaches(statement: Statement) -> Found:
 
 
 LAWS: tuple[Law, ...] = (
+    Law(
+        name="books/energy-adds-up",
+        statement="what meters read is what was given to devices and what was lost, to the joule",
+        check=_energy_adds_up,
+    ),
     Law(
         name="books/time-adds-up",
         statement="the states of a device add up to the time that it stood in a machine in service",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 from itertools import pairwise
@@ -57,6 +57,11 @@ class Step:
     export: Fraction | None
     band: str
     source: Source | None
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """Everything about it but its time."""
+        return self.price, self.export, self.band, self.source
 
 
 class PriceBook:
@@ -129,13 +134,9 @@ def _joined(steps: Iterable[Step]) -> list[Step]:
     found: list[Step] = []
     for step in steps:
         last = found[-1] if found else None
-        if last and (last.price, last.export, last.band) == (step.price, step.export, step.band):
-            if last.source == step.source:
-                found[-1] = Step(
-                    from_us=last.from_us, to_us=step.to_us, price=step.price, export=step.export,
-                    band=step.band, source=step.source,
-                )  # fmt: skip
-                continue
+        if last is not None and last.said == step.said:
+            found[-1] = replace(last, to_us=step.to_us)
+            continue
         found.append(step)
     return found
 
