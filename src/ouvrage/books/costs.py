@@ -16,6 +16,7 @@ from ouvrage.base.time import HOUR
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, post
 from ouvrage.books.depreciation import depreciation
 from ouvrage.books.electricity import powered
+from ouvrage.books.hours import NO_HOURS, hours_worked
 from ouvrage.books.loans import interest_in
 from ouvrage.books.money import converted
 from ouvrage.books.period import Period, months_in
@@ -259,6 +260,14 @@ def _depreciation(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> di
     }
 
 
+_LOSES = {
+    "straight-line": "price less residual value over the part's life",
+    "declining": "a share of what the part is still worth each year",
+    "hours": "price less residual value over the part's hours of work",
+    "retired": "what the part lost until it left use, and then less than it was worth",
+}
+
+
 def _part_loses(
     record: OwnerRecord,
     grid: Grid,
@@ -268,14 +277,15 @@ def _part_loses(
     told: Told,
 ) -> None:
     asset = each.value
-    lost = depreciation(each, retired, grid.period, Fraction(0), grid.period.zone)
+    worked = hours_worked(record, grid, each) if asset.method == "hours" else NO_HOURS
+    lost = depreciation(each, retired, grid.period, worked, grid.period.zone)
     if not lost:
         return
     money = converted(record, asset.price, asset.currency, grid.currency, each.valid_from, each)
     told.add(money.note)
     amount = Amount(
         line="cost.depreciation", value=lost * money.amount / Fraction(asset.price),
-        grade=money.grade, method="price less residual value over the part's life",
+        grade=money.grade, method=_LOSES[asset.method if retired is None else "retired"],
         keys=money.keys,
     )  # fmt: skip
     from_us = max(each.valid_from, grid.period.from_us)
