@@ -39,7 +39,7 @@ FIXED = (
     "stake",
     "other",
 )
-_BILLS = {
+LINE_OF_BILL = {
     "cooling": "cooling",
     "bandwidth": "bandwidth",
     "rent": "rent",
@@ -54,6 +54,7 @@ _BILLS = {
     "tax": "tax",
     "other": "other",
 }
+"""On which line a bill of each sort stands; one of electricity gives a price and no sum."""
 _MONTHLY = {
     "rent": "rent",
     "bandwidth": "bandwidth",
@@ -87,7 +88,7 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
 def _bills(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
     for each in record.bills:
         bill, period = each.value, grid.period
-        line, us = _BILLS.get(bill.sort), period.overlap(each.valid_from, each.end)
+        line, us = LINE_OF_BILL.get(bill.sort), period.overlap(each.valid_from, each.end)
         at_once = each.valid_from == each.end and period.from_us <= each.valid_from < period.to_us
         if line is None or not (us or at_once) or not _concerns(record, grid, bill.about):
             continue

@@ -241,6 +241,10 @@ class _Taking:
                 self._divide(f"node:{node}", own[node][index], pieces)
         for index, pieces in shared.items():
             self._divide(self.site, whole[index], pieces)
+        if self.keeps_load:
+            self.load += [
+                (part.from_us, part.to_us, Fraction(part.joules)) for _, part in self.cooling
+            ]
         return EnergyAccount(
             used=list(self.used.values()), lost=self.lost, cooling=self.cooling, read_j=self.read_j,
             metered_us=self.metered_us, us=self.us, notes=tuple(self.notes), load=self.load,
