@@ -56,6 +56,12 @@ def owner_with(file: str, text: str, zone: str = ZONE, currency: str = "USD") ->
     return owner
 
 
+def entsoe_like(on: str, price: str = "45.10") -> str:
+    """A day of market prices as a table."""
+    rows = [f"{on} {hour:02}:00,{price}" for hour in range(24)]
+    return "\n".join(["start,price EUR/MWh", *rows]) + "\n"
+
+
 def texts():
     yield pytest.param(json.dumps(SMALL), id="own copy")
     real = VIRGINIA.exists()
