@@ -46,7 +46,8 @@ def main() -> int:
 
 
 def _names() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
+    files = [path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_")]
+    return sorted([*files, *(path.parent.name for path in HERE.glob("*/__main__.py"))])
 
 
 def _measure(name: str) -> tuple[int, str]:

@@ -2,16 +2,21 @@
 
 The stand-in answers from a file, so this is the cost of the software around the driver and says
 nothing about a driver's own. Peers take turns with ours in the same process or the same minute, and
-each figure is set against its bar; a peer that is not installed is named and left out. Exit code 1
+each figure is set against its bar; a peer that cannot be installed is named and left out. Exit code 1
 where a bar is missed.
 
-    python -m bench.gpus [--rounds 9] [--seconds 30]
+CodeCarbon is compared twice: once both have started, and over the whole life of a command, imports,
+start and last words included. What they do is not the same: each second it reads energy and power of
+the cards and the machine's memory, and takes the processor's power from a table; ours reads twenty
+figures a card, every process and thread of the command, the host's pressure, disks and networks.
+
+    python -m bench.gpus [--rounds 9] [--seconds 30] [--life 60]
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import contextlib
 import json
 import os
 import shutil
@@ -21,10 +26,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench._peers import peer
 from bench.overhead import Bench, own_time, resident, wait
+from ouvrage.adapters import child_subreaper
 
 ROOT = Path(__file__).resolve().parent.parent
 GPUS = 8
+NVITOP_PACKAGE, CARBON_PACKAGE = "nvitop==1.7.2", "codecarbon==3.3.2"
 NVITOP, CODECARBON, SHARE, MEMORY_MB = 10.0, 5.0, 0.002, 45.0
 TURNS = """
 import json, os, sys, time
@@ -55,15 +63,21 @@ tracker = OfflineEmissionsTracker(
 tracker.start()
 print(tracker._conf.get("gpu_count", 0), flush=True)
 for _ in sys.stdin: print(time.process_time(), flush=True)
+tracker.stop()
 """
+
+
+def compiled(directory: Path) -> None:
+    """Build the stand-in for NVIDIA's library in a directory."""
+    words = [shutil.which("cc") or "gcc", "-O2", "-fvisibility=hidden", "-shared", "-fPIC"]
+    words += ["-Wl,-soname,libnvidia-ml.so.1", "-o", str(directory / "libnvidia-ml.so.1")]
+    subprocess.run([*words, str(ROOT / "native" / "nvml_stub.c"), "-lpthread"], check=True)
 
 
 def build(directory: Path) -> dict[str, str]:
     """The stand-in with eight cards at work; what a process needs to find it."""
-    library, state = directory / "libnvidia-ml.so.1", directory / "state"
-    words = [shutil.which("cc") or "gcc", "-O2", "-fvisibility=hidden", "-shared", "-fPIC"]
-    words += ["-Wl,-soname,libnvidia-ml.so.1", "-o", str(library)]
-    subprocess.run([*words, str(ROOT / "native" / "nvml_stub.c"), "-lpthread"], check=True)
+    state = directory / "state"
+    compiled(directory)
     cards = (
         f"gpu{n}.util_gpu=87\ngpu{n}.power_mw=412000\ngpu{n}.energy_mj=99\n" for n in range(GPUS)
     )
@@ -78,30 +92,22 @@ def build(directory: Path) -> dict[str, str]:
     }
 
 
-def least(bench: Bench, name: str, value: float, bar: float) -> None:
-    """One line of the table where more is better."""
-    kept = value >= bar
-    bench.missed += not kept
-    mark = "held" if kept else "MISSED"
-    sys.stdout.write(f"{name:<44} {value:>9.4g} {'times':<9} bar {bar:g}  {mark}\n")
-    sys.stdout.flush()
-
-
 def sampling(bench: Bench, rounds: int) -> None:
     """Processor time of one sample of eight GPUs, ours and nvitop's in turn."""
-    here = importlib.util.find_spec("nvitop") is not None
-    words = [sys.executable, "-c", TURNS, str(rounds), "nvitop" if here else "-"]
+    place = peer(NVITOP_PACKAGE)
+    python = str(place / "python") if place else sys.executable
+    words = [python, "-c", TURNS, str(rounds), "nvitop" if place else "-"]
     done = subprocess.run(words, env=bench.environment, check=True, capture_output=True, text=True)
     pairs: list[list[float]] = json.loads(done.stdout)
     ours = statistics.median(pair[0] for pair in pairs)
     sys.stdout.write(f"  a sample of {GPUS} GPUs, written out: {ours:.0f} us of a core\n")
-    if not here:
-        sys.stdout.write("  nvitop is not installed (pip install ouvrage[bench]): left out\n")
+    if not place:
+        sys.stdout.write("  nvitop could not be installed here: left out\n")
         return
     theirs = statistics.median(pair[1] for pair in pairs)
     sys.stdout.write(f"  nvitop's snapshot of {GPUS} GPUs: {theirs:.0f} us of a core\n")
     ratio = statistics.median(pair[1] / pair[0] for pair in pairs)
-    least(bench, "cheaper than nvitop, median of rounds", ratio, NVITOP)
+    bench.least("cheaper than nvitop, median of rounds", ratio, NVITOP)
 
 
 def probe_of(meter: int) -> int:
@@ -148,11 +154,12 @@ def asked(process: subprocess.Popen[bytes]) -> float:
 
 def carbon(bench: Bench, seconds: float, ours: list[float]) -> None:
     """CodeCarbon at 1 Hz on the same cards, against all of ours and against the child alone."""
-    if importlib.util.find_spec("codecarbon") is None:
-        sys.stdout.write("  CodeCarbon is not installed (pip install ouvrage[bench]): left out\n")
+    place = peer(CARBON_PACKAGE)
+    if place is None:
+        sys.stdout.write("  CodeCarbon could not be installed here: left out\n")
         return
     with subprocess.Popen(
-        [sys.executable, "-c", CARBON],
+        [str(place / "python"), "-c", CARBON],
         env=bench.environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -174,7 +181,40 @@ def carbon(bench: Bench, seconds: float, ours: list[float]) -> None:
         sys.stdout.write(f"  CodeCarbon saw {gpus.strip()} of {GPUS} GPUs: no comparison\n")
         return
     sys.stdout.write(f"  the child alone is {share / ours[1]:.2g} times cheaper than that\n")
-    least(bench, "cheaper than CodeCarbon at 1 Hz", share / sum(ours), CODECARBON)
+    bench.least("cheaper than CodeCarbon at 1 Hz, once started", share / sum(ours), CODECARBON)
+
+
+def life(bench: Bench, seconds: float) -> None:
+    """Both around a command that sleeps, from first import to last word, children included."""
+    place = peer(CARBON_PACKAGE)
+    if place is None:
+        return
+    child_subreaper.become()  # the child that reads GPUs may outlive the meter: it is counted too
+    ours = lived(bench, bench.metered("sleep", str(seconds)), 0)
+    theirs = lived(bench, [str(place / "python"), "-c", CARBON], seconds)
+    sys.stdout.write(f"  over a command of {seconds:g} s: ouvrage {ours:.2f} s of a core, ")
+    sys.stdout.write(f"CodeCarbon {theirs:.2f} s\n")
+    bench.least(f"cheaper than CodeCarbon over {seconds:g} s", theirs / ours, CODECARBON)
+
+
+def lived(bench: Bench, words: list[str], seconds: float) -> float:
+    """Processor seconds of a command and all that it started; its input ends after ``seconds``."""
+    before = os.times()
+    with subprocess.Popen(
+        words,
+        env=bench.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        wait(seconds)
+        assert process.stdin
+        process.stdin.close()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    after = os.times()
+    return sum(after[2:4]) - sum(before[2:4])
 
 
 def main() -> int:
@@ -182,6 +222,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--life", type=float, default=60.0)
     given = parser.parse_args()
     if not (shutil.which("cc") or shutil.which("gcc")):
         sys.stdout.write("no C compiler to build the stand-in library with: not measured\n")
@@ -192,6 +233,7 @@ def main() -> int:
         sampling(bench, given.rounds)
         ours = whole(bench, given.seconds)
         carbon(bench, given.seconds, ours)
+        life(bench, given.life)
     return 1 if bench.missed else 0
 
 

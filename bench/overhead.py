@@ -60,6 +60,14 @@ class Bench:
         sys.stdout.write(f"{name:<44} {value:>9.4g} {unit:<9} bar {bar:g}  {mark}\n")
         sys.stdout.flush()
 
+    def least(self, name: str, value: float, bar: float) -> None:
+        """One line of the table where more is better."""
+        kept = value >= bar
+        self.missed += not kept
+        mark = "held" if kept else "MISSED"
+        sys.stdout.write(f"{name:<44} {value:>9.4g} {'times':<9} bar {bar:g}  {mark}\n")
+        sys.stdout.flush()
+
     def timed(self, words: list[str]) -> float:
         """Wall seconds of a command."""
         start = time.perf_counter()

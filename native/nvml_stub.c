@@ -103,8 +103,7 @@ STRING(nvmlDeviceGetName, name)
 STRING(nvmlDeviceGetUUID, uuid)
 STRING(nvmlDeviceGetSerial, serial)
 U32(nvmlDeviceGetMinorNumber, minor)
-U32(nvmlDeviceGetPowerUsage, power_mw)
-U32(nvmlDeviceGetPowerManagementDefaultLimit, power_limit_max_mw)
+U32(nvmlDeviceGetPowerManagementDefaultLimit, power_limit_default_mw)
 U64(nvmlDeviceGetTotalEnergyConsumption, energy_mj)
 U64(nvmlDeviceGetCurrentClocksThrottleReasons, clock_reasons)
 U64(nvmlDeviceGetCurrentClocksEventReasons, clock_reasons)
@@ -126,11 +125,30 @@ PAIR(nvmlDeviceGetCudaComputeCapability, capability_major, capability_minor)
 PAIR(nvmlDeviceGetEccMode, ecc, ecc)
 PAIR(nvmlDeviceGetMigMode, mig, mig)
 
+static void limit_path(const struct gpu *gpu, const char *draft, char *out, size_t size) {
+    snprintf(out, size, "%s.limit.%d%s", state_path(), gpu->index, draft);
+}
+static int limit_set(const struct gpu *gpu, unsigned *out) {
+    char path[4096];
+    limit_path(gpu, "", path, sizeof path);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    int found = fscanf(file, "%u", out) == 1;
+    fclose(file);
+    return found;
+}
 API int nvmlDeviceGetPowerManagementLimit(struct gpu *gpu, unsigned *out) {
     int result = answer32(gpu, F_power_limit_mw, out);
-    if (!result && gpu->limit_set_mw) *out = (unsigned)gpu->limit_set_mw;
+    if (!result) limit_set(gpu, out);
     return result;
 }
+static int drawn(struct gpu *gpu, enum field field, unsigned *out) {
+    unsigned limit;
+    int result = answer32(gpu, field, out);
+    if (!result && limit_set(gpu, &limit) && *out > limit) *out = limit;
+    return result;
+}
+API int nvmlDeviceGetPowerUsage(struct gpu *gpu, unsigned *out) { return drawn(gpu, F_power_mw, out); }
 API int nvmlDeviceGetEnforcedPowerLimit(struct gpu *gpu, unsigned *out) {
     return nvmlDeviceGetPowerManagementLimit(gpu, out);
 }
@@ -339,12 +357,12 @@ static int one_field(struct gpu *gpu, struct field_value *f) {
     switch (f->id) { /* numbers from nvml.h: 82 memory temperature, 83 energy, 185/186 power */
         case 82: f->type = 1; return answer32(gpu, F_temperature_memory_c, &f->value.u32);
         case 83: f->type = 3; return answer64(gpu, F_energy_mj, &f->value.u64);
-        case 185: f->type = 1; return answer32(gpu, F_power_mw, &f->value.u32);
+        case 185: f->type = 1; return drawn(gpu, F_power_mw, &f->value.u32);
         case 186:
             f->type = 1;
-            return answer32(gpu, gpu->value[F_power_instant_mw] == -1 ? F_power_mw
-                                                                     : F_power_instant_mw,
-                            &f->value.u32);
+            return drawn(gpu, gpu->value[F_power_instant_mw] == -1 ? F_power_mw
+                                                                  : F_power_instant_mw,
+                         &f->value.u32);
         case 230: f->type = 1; return answer32(gpu, F_recovery_action, &f->value.u32);
         default: return NOT_SUPPORTED;
     }
@@ -418,14 +436,20 @@ static int control(struct gpu *gpu, const char *what, unsigned value) {
     return OK;
 }
 API int nvmlDeviceSetPowerManagementLimit(struct gpu *gpu, unsigned milliwatts) {
+    char path[4096], draft[4096];
     int result = enter_gpu(gpu);
     if (result) return result;
-    if (gpu->error[F_power_limit_mw]) return gpu->error[F_power_limit_mw];
+    fault((int)gpu->value[F_power_limit_hang], 0);
+    if (gpu->error[F_power_limit_set]) return gpu->error[F_power_limit_set];
     if (milliwatts < gpu->value[F_power_limit_min_mw] || milliwatts > gpu->value[F_power_limit_max_mw])
         return INVALID_ARGUMENT;
-    result = control(gpu, "power_limit_mw", milliwatts);
-    if (!result) gpu->limit_set_mw = milliwatts;
-    return result;
+    limit_path(gpu, "", path, sizeof path);
+    limit_path(gpu, ".new", draft, sizeof draft);
+    FILE *file = fopen(draft, "w");
+    if (!file) return NO_PERMISSION;
+    fprintf(file, "%u\n", milliwatts);
+    if (fclose(file) || rename(draft, path)) return UNKNOWN;
+    return control(gpu, "power_limit_mw", milliwatts);
 }
 API int nvmlDeviceSetPersistenceMode(struct gpu *gpu, unsigned mode) {
     return control(gpu, "persistence", mode);

@@ -17,8 +17,12 @@
  *   gpu3.rc.power_mw=999        that field returns this error code
  *   proc=3 4711 1048576         pid 4711 holds that many bytes on GPU 3
  *   xid=1 3 79                  event number 1: GPU 3 reports Xid 79 (numbers must rise)
+ *   gpu3.rc.power_limit_set=4   setting its power limit returns this error code
+ *   gpu3.power_limit_hang=1     setting its power limit blocks for ever
  * A call that changes something (power limit, persistence) appends a line to the state file's name
- * with `.ctl` added, and a power limit set that way is reported back until the state changes.
+ * with `.ctl` added. A power limit set that way stands in a file of its own, the state's name with
+ * `.limit.3` added, which every process on the stub reads: as with a real driver it outlives whoever
+ * set it, and holds the power drawn below it.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -51,6 +55,7 @@ enum {
     X(util_gpu, 0) X(util_memory, 0) X(util_encoder, 0) X(util_decoder, 0) \
     X(power_mw, 71000) X(power_instant_mw, -1) X(energy_mj, 0) \
     X(power_limit_mw, 700000) X(power_limit_min_mw, 200000) X(power_limit_max_mw, 700000) \
+    X(power_limit_default_mw, 700000) X(power_limit_set, 0) X(power_limit_hang, 0) \
     X(temperature_c, 35) X(temperature_memory_c, 45) \
     X(temperature_shutdown_c, 92) X(temperature_slowdown_c, 89) \
     X(clock_sm_mhz, 1980) X(clock_memory_mhz, 2619) X(clock_sm_max_mhz, 1980) \
@@ -88,7 +93,6 @@ struct gpu {
     int64_t value[FIELD_COUNT];
     int error[FIELD_COUNT];
     char name[TEXT], uuid[TEXT], serial[TEXT], pci[TEXT];
-    int64_t limit_set_mw;
 };
 static struct gpu gpus[GPUS];
 static struct process processes[256];
@@ -117,7 +121,6 @@ static void defaults(void) {
         memcpy(gpu->value, field_defaults, sizeof field_defaults);
         memset(gpu->error, 0, sizeof gpu->error);
         gpu->value[F_minor] = g;
-        gpu->limit_set_mw = 0;
         copy(gpu->name, "Ouvrage Stub GPU", TEXT);
         snprintf(gpu->uuid, TEXT, "GPU-00000000-0000-4000-8000-%012x", g);
         snprintf(gpu->serial, TEXT, "9000000%03d", g);

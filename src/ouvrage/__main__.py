@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 import ouvrage
-from ouvrage.base.errors import OuvrageError
+from ouvrage.base.errors import NOTHING_WRITTEN, OuvrageError
 
 _RUN_VERBS = frozenset({"export", "import", "push"})
 
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except OuvrageError as error:
-        for line in error.lines():
+        for line in (*error.lines(), NOTHING_WRITTEN):
             sys.stderr.write(line + "\n")
         return error.exit_code
     except KeyboardInterrupt:

@@ -62,9 +62,10 @@ def test_a_verb_misused_says_how_to_use_it(ouvrage: Home, arguments: list[str], 
     said = ouvrage.inside(*arguments)
     assert said.code == 2, said
     assert said.out == ""
-    first, *_, last = said.err.splitlines()
+    first, *_, last, end = said.err.splitlines()
     assert first.startswith(f"error[{code}]: ")
     assert last.startswith("  hint: ")
+    assert end == "nothing was written"
 
 
 WITH_RUNS = [
@@ -108,6 +109,7 @@ def test_a_question_without_answer_is_told_why(filled: Home, arguments: list[str
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"error[{code}]: "), said.err
     assert "hint: " in said.err
+    assert said.err.splitlines()[-1] == "nothing was written"
     assert filled.facts() == before
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -208,6 +211,22 @@ def test_a_file_sets_up_several_machines_and_refuses_a_word_it_does_not_know(
     which = ouvrage.inside("books", "pnl")
     assert "error[books/which-site]" in which.err
     assert ouvrage.inside("init", "--currency", "USD", "--site", "barn").code == 2
+
+
+def test_on_a_terminal_it_asks_and_an_empty_answer_is_assumed(ouvrage: Home):
+    ours, theirs = pty.openpty()
+    started = ouvrage.start("init", stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(theirs)
+    os.write(ours, b"USD\n\n0.15\n2\nRTX 3090\n2400\n2026-01-05\nvast\n\n")
+    out, err = started.communicate(timeout=50)
+    os.close(ours)
+    assert started.returncode == 0, err
+    assert "Electricity, per kWh" in err
+    assert out.splitlines()[0].startswith(
+        "home is set up: node-1, books in USD by the clock of UTC"
+    )
+    assert re.search(r"fee of channel:vast +0\.24 \?", out)
+    assert "2400 USD for node:node-1, 60 months" in ouvrage.inside("own", "show").out
 
 
 FILE = """

@@ -266,7 +266,8 @@ def test_bad_input_is_refused_and_nothing_is_written(
     said = ouvrage.inside(*arguments)
     assert said.code == 2, said
     assert said.out == ""
-    first, *_, last = said.err.splitlines()
+    first, *_, last, end = said.err.splitlines()
     assert first.startswith(f"error[{code}]: ")
     assert last.startswith("  hint: ")
+    assert end == "nothing was written"
     assert "ouvrage.db" not in ouvrage.files() or ouvrage.facts() == []

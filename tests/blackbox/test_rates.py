@@ -137,6 +137,7 @@ def test_versions_that_do_not_meet(ouvrage: Home, usage: str, tmp_path: Path):
             f"  {plan}:12   valid_until = 2026-11-01",
             f"  {plan}:23   valid_from = 2026-11-04",
             "  hint: the two versions must meet; set valid_from to 2026-11-01, or add a plan for the days between",
+            "nothing was written",
         ]
 
 
@@ -223,3 +224,31 @@ def test_a_bill_is_kept_once_and_added_up_again(ouvrage: Home, usage: str):
     checked = ouvrage("verify", "--json").json
     assert (checked["holds"], checked["facts"]) == (True, 1)
     assert "pricing/bills-add-up" in {law["law"] for law in checked["laws"]}
+
+
+def test_when_a_prepaid_balance_ends_and_what_did_not_run(ouvrage: Home, tmp_path: Path):
+    file = tmp_path / "prepaid.csv"
+    file.write_text(
+        "resource,event,at,quantity,unit\n"
+        "account,deposit,2026-11-01T00:00:00Z,1,USD\n"
+        "pod,active,2026-11-01T00:00:00Z,,\n"
+        "pod,stopped,2026-11-01T00:10:00Z,,\n"
+        "pod,active,2026-11-01T01:00:00Z,,\n"
+        "late,active,2026-11-01T02:00:00Z,,\n"
+        "pod,terminated,2026-11-01T03:00:00Z,,\n"
+        "late,terminated,2026-11-01T03:00:00Z,,\n"
+    )
+    said = ouvrage("rates", "apply", "runpod", "--rate", "3.60/h", "--usage", str(file))
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0] == "0.9900 USD ? under runpod"
+    assert lines[-6:-3] == [
+        "prepaid: 1.0000 less these charges leaves 0.0100 (what runs is stopped before zero)",
+        "balance: 2026-11-01T01:06:30.000000Z: pod: stopped; "
+        "the balance covered 10 s more (prepaid: stops below 10 s of balance)",
+        "late active at 2026-11-01T02:00:00.000000Z: "
+        "not run: balance exhausted at 2026-11-01T01:06:30.000000Z",
+    ]
+    value = ouvrage("rates", "apply", "runpod", "--rate=3.6/h", "--usage", str(file), "--json").json
+    assert [each["what"] for each in value["stops"]] == ["stopped"]
+    assert [each["event"] for each in value["not_run"]] == ["active"]

@@ -182,7 +182,7 @@ def owners(draw: st.DrawFn) -> Owner:
     return owner
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(owners(), st.randoms(use_true_random=False))
 def test_whatever_is_said_the_states_tile_the_calendar_in_any_order_of_arrival(owner, random):
     period = owner.period("2026-02-01..2026-02-03")
@@ -198,7 +198,7 @@ def test_whatever_is_said_the_states_tile_the_calendar_in_any_order_of_arrival(o
         assert calendar(again, device, period) == found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(owners(), st.integers(1, 47))
 def test_two_parts_of_a_period_have_the_hours_of_the_whole(owner, cut):
     whole = owner.period("2026-02-01..2026-02-03")

@@ -8,9 +8,11 @@ import pytest
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.books.pnl import BY
-from ouvrage.model.cash import CostBill
+from ouvrage.books.pnl import BY, pnl
+from ouvrage.model.cash import CostBill, SupportTime
+from ouvrage.model.earnings import ChannelInvoice
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.sites import Site
 from tests.books.owner import DAY, HOUR, Owner, day, total
 
 
@@ -44,7 +46,7 @@ def test_a_device_without_any_fact_is_unknown_and_not_idle():
 
 def test_a_power_that_nobody_knows_leaves_the_margin_unknown_and_says_why():
     owner = Owner().sets_up(model="Unheard-of 9000")
-    owner.earned("10", day("2026-02-01"), day("2026-02-02"))
+    owner.earned("10", day("2026-02-01"), day("2026-03-01"))
     sheet = owner.sheet()
     assert sheet.number("revenue.total") == 10
     assert sheet["cost.electricity"].value is None
@@ -135,7 +137,7 @@ def test_an_amount_in_another_currency_needs_a_recorded_rate():
 
 def test_a_credit_is_a_cost_of_failed_work_and_no_less_revenue():
     owner = Owner().sets_up().bare()
-    owner.earned("10", day("2026-02-03"), day("2026-02-04"), fee="0")
+    owner.earned("10", day("2026-02-01"), day("2026-03-01"), fee="0")
     owner.earned("-3", day("2026-02-03"), day("2026-02-04"), component="credit")
     sheet = owner.sheet()
     assert (sheet.number("revenue.total"), sheet.number("cost.failed")) == (10, 3)
@@ -182,6 +184,82 @@ def test_earnings_of_a_time_when_nothing_stood_there_are_not_lost():
     owner.earned("5", day("2025-12-01"), day("2025-12-02"))
     sheet = owner.sheet("2025-12")
     assert (sheet.number("revenue.gpu"), sheet.number("hours.owned")) == (5, 0)
+
+
+def test_revenue_of_a_month_of_which_little_is_recorded_is_unknown_and_what_is_recorded_is_told():
+    owner = Owner().sets_up().bare()
+    owner.earned("10", day("2026-02-01"), day("2026-02-08"))
+    sheet = owner.sheet()
+    assert sheet["revenue.total"].value is None
+    assert sheet["margin.net"].value is None
+    assert sheet.number("revenue.recorded") == 10
+    assert sheet.number("coverage.revenue") == Fraction(1, 4)
+    owner.state("free", day("2026-02-08"), day("2026-03-01"))
+    assert owner.sheet().number("revenue.total") == 10
+
+
+def test_time_whose_load_nobody_saw_draws_half_way_between_idle_and_full():
+    owner = Owner().sets_up()
+    owner.term("site:s", "electricity", "1")
+    owner.term("node:n1", "idle_power_w", "100")
+    owner.term("node:n1", "load_power_w", "500")
+    begins = day("2026-02-01")
+    for number, state in enumerate(("working", "held", "reserved", "free", "maintenance")):
+        owner.state(state, begins + number * HOUR, begins + (number + 1) * HOUR)
+    sheet = owner.sheet("2026-02-01..2026-02-02")
+    assert sheet.number("energy") == Fraction(500 + 300 + 100 + 100 + 100 + 19 * 300, 1000)
+
+
+def test_each_site_has_books_of_its_own():
+    owner = Owner().sets_up().bare()
+    owner.says(Site(site="t", currency="USD", zone="UTC"))
+    owner.sets_up(node="far", site="t")
+    owner.term("site:s", "support_price", "10")
+    owner.says(
+        SupportTime(about="tenant:ann", tenant="ann", duration_us=HOUR, what=""), day("2026-02-03")
+    )
+    owner.earned("7", day("2026-02-01"), day("2026-03-01"), about="node:far", currency="USD")
+    other = pnl(owner.record, "t", owner.period("2026-02"), "node").total
+    assert (other.number("revenue.gpu"), other["revenue.gpu"].unit) == (7, "USD")
+    assert (other.number("cost.support"), owner.sheet().number("cost.support")) == (0, 10)
+
+
+def test_a_share_sold_is_not_told_from_a_few_hours():
+    owner = Owner().sets_up().bare()
+    owner.earned("10", day("2026-02-01"), day("2026-03-01"))
+    owner.state("working", day("2026-02-01"), day("2026-02-02"), channel="vast")
+    sheet = owner.sheet()
+    assert sheet.number("hours.sold") == 24
+    assert sheet["utilisation"].value is None
+
+
+def test_what_a_machine_earned_that_no_site_has_is_told_and_not_counted():
+    owner = Owner().sets_up().bare()
+    owner.earned("5", day("2026-02-01"), day("2026-02-02"), about="node:stranger")
+    statement = owner.pnl()
+    assert "node:stranger" in statement.notes[0]
+    assert not statement.total.number("revenue.gpu")
+
+
+def test_each_payout_is_charged_where_the_channel_charges_for_it():
+    owner = Owner().sets_up().bare()
+    owner.term("channel:vast", "payout_fee", "1.50")
+    owner.term("channel:vast", "fee", "0")
+    owner.earned("50", day("2026-02-01"), day("2026-02-02"))
+    for number in ("1", "2"):
+        paid = ChannelInvoice(
+            channel="vast", number=number, issued_us=day("2026-02-10"), gross=None, fee=None, tax=None,
+            net="25", currency="EUR",
+        )  # fmt: skip
+        owner.says(paid, day("2026-02-01"), day("2026-02-08"))
+    assert owner.sheet().number("cost.fee") == 3
+
+
+def test_a_month_under_way_counts_as_far_as_it_has_passed():
+    owner = Owner().sets_up().bare()
+    owner.state("free", day("2026-02-01"), day("2026-03-01"))
+    passed = owner.period("2026-02").until(day("2026-02-11"))
+    assert pnl(owner.record, "s", passed, "node").total.number("hours.owned") == 240
 
 
 def _asset(node: str, price: str):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.cli.output import drawn_width, say_error, shortened, table, write_file
+from ouvrage.cli.output import begin, drawn_width, say_error, shortened, table, write_file
 
 
 def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]):
@@ -15,7 +15,20 @@ def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.splitlines() == [
         "error[x/y]: a\\x1b[31mb\\r\\u202e",
         "  \\x07",
+        "nothing was written",
     ]
+
+
+def test_a_refusal_after_something_was_written_does_not_say_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    begin()
+    write_file(tmp_path / "x", "x")
+    say_error(OuvrageError("x/y", "later"), as_json=False)
+    assert capsys.readouterr().err == "error[x/y]: later\n"
+    begin()
+    say_error(OuvrageError("x/y", "again"), as_json=False)
+    assert capsys.readouterr().err == "error[x/y]: again\nnothing was written\n"
 
 
 def test_columns_align_by_what_is_drawn():

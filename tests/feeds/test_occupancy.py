@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.adapters.feeds.occupancy import Pattern, Sample, Span, series_of
 from ouvrage.adapters.feeds.told import Told
+from ouvrage.adapters.feeds.vast_invoices import read_invoices
 from ouvrage.adapters.feeds.vast_machines import (
     Track,
     read_machines,
     statements,
     tracks_of,
 )
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import HOUR, MINUTE
 from ouvrage.ledger.stated import Stated
 
@@ -48,10 +51,14 @@ def merged(parts: list[list[Sample]], limit: int) -> list[tuple[str, int]]:
     """What is known at every minute after files in this order."""
     known: dict[int, Span] = {}
     for part in parts:
+        before = dict(known)
         series = series_of(sorted(known.values(), key=lambda s: s.from_us), part, limit)
         assert not series.refused
         known |= {span.from_us: span for span in series.spans}
         assert set(known) == {span.from_us for span in series.spans}
+        again = series_of(sorted(known.values(), key=lambda s: s.from_us), part, limit)
+        assert {span.from_us: span for span in again.spans} == known
+        assert before.keys() <= known.keys()
     end = max(span.to_us for span in known.values()) // MINUTE
     return [
         (span.pattern[0][0], minute)
@@ -61,7 +68,7 @@ def merged(parts: list[list[Sample]], limit: int) -> list[tuple[str, int]]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_order_of_files_does_not_matter(data: st.DataObject):
     minutes = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1, max_size=9)))
@@ -166,3 +173,44 @@ def test_maintenance_is_what_had_begun():
 
 def test_a_track_of_a_node_is_about_the_node():
     assert Track(key="k", node="n1", device=None, slot=None).subject == "node:n1"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False)
+        | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        *(
+                            "machines",
+                            "machine_id",
+                            "num_gpus",
+                            "gpu_occupancy",
+                            "at",
+                            "timeout",
+                            "results",
+                        ),
+                        *("start_time", "duration_hours", "type", "amount", "when"),
+                    ]
+                ),
+                inner | st.just("payout"),
+                max_size=6,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_json_is_read_or_refused(value: object):
+    told = Told(form="any", file="a.json")
+    with suppress(OuvrageError):
+        read_machines(json.dumps(value), told, 10**15)
+    with suppress(OuvrageError):
+        read_invoices(json.dumps(value), told, "vast")
+    assert all(fault.line for fault in told.faults)

@@ -225,3 +225,15 @@ def test_nvitop_reads_the_stand_in_too(cards: Cards) -> None:
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert json.loads(done.stdout)[1] == ["Ouvrage Stub GPU", "97", 651_000]
+
+
+def test_errors_of_a_card_are_told_once() -> None:
+    twin = NvmlTwin(2)
+    twin.xids = [(1, 79), (None, 154)]
+    assert twin.errors() == [(1, 79), (None, 154)]
+    assert twin.errors() == []
+
+
+def test_where_nothing_went_wrong_there_are_no_errors(subject: Callable[[int], Subject]) -> None:
+    made = subject(1)
+    assert made.ask(("open",), ("read", 0, 0), ("errors",))[-1] == [None, []]

@@ -261,3 +261,28 @@ def test_the_command_is_left_the_cards_it_is_given(meter: Meter, cards: Cards) -
     running.until_read(1, gpu=2)
     running.end()
     assert [line["about"]["chosen"] for line in meter.of_kind("gpu")] == [True, False, True]
+
+
+def test_errors_that_the_driver_reports_reach_the_spool(meter: Meter, cards: Cards) -> None:
+    cards.set(count=2, xid="1 0 31")  # before the run: no error of it
+    running = Running(meter)
+    running.until_read(1, gpu=1)
+    cards.set(xid="2 1 79")
+    running.end()
+    errors = [line["value"] for line in meter.of_kind("around") if line["kind"] == "run.xid"]
+    assert [(error["gpu"], error["xid"]) for error in errors] == [(1, 79)]
+    assert 0 < errors[0]["at_us"] <= meter.end()["t"]
+
+
+def test_the_errors_of_a_command_follow_its_end_into_the_report(meter: Meter, cards: Cards) -> None:
+    cards.set(count=1)
+    running = Running(meter)
+    running.until_read(1)
+    cards.set(xid="1 0 48")
+    running.end()
+    said = json.loads(meter.ouvrage("report", "last", "--json").stdout)
+    (error,) = said["xids"]
+    assert (error["gpu"], error["xid"]) == (0, 48)
+    assert "not corrected" in error["meaning"]
+    assert b"Xid 48" in meter.ouvrage("report", "last").stdout
+    assert said["grade"] == "measured"

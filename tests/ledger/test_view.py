@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from ouvrage.ledger.facts import Fact
-from ouvrage.ledger.view import as_known, circular, in_force
+from ouvrage.ledger.view import circular, in_force
 from tests.support.facts import OTHER, SOURCE, fact, recorded, withdrawal
 
 A = fact("a", body={"n": 1})
@@ -64,9 +64,3 @@ def test_circles_are_named() -> None:
     p = fact("p", corrects=f"{SOURCE}/q")
     q = fact("q", corrects=f"{SOURCE}/p")
     assert {entry.fact.id for entry in circular(recorded(p, q, A, B, C))} == {"p", "q"}
-
-
-def test_as_known() -> None:
-    records = recorded(A, B)
-    assert as_known(records, 10) == records[:1]
-    assert as_known(records) == records

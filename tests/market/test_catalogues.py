@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from ouvrage.adapters.catalogues import gpuhunt, own, skypilot, vast
+from ouvrage.adapters.catalogues import google_pairs, gpuhunt, own, skypilot, vast
 from ouvrage.adapters.catalogues.files import load_catalogue
 from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.model.offers import MarketReading
+from ouvrage.pricing.market.filters import filtered
 from ouvrage.pricing.market.gpus import MODELS, model_of, speed
 from ouvrage.pricing.market.laws import READINGS_STAND
-from ouvrage.pricing.market.listed import Listed, filtered, gpu_hourly, hourly
+from ouvrage.pricing.market.listed import Listed, gpu_hourly, hourly
+from ouvrage.pricing.market.lots import lots_of
 from ouvrage.pricing.market.readings import (
     bands_of,
     changes,
@@ -80,7 +83,45 @@ def test_google_prices_host_and_gpu_in_rows_of_their_own():
     assert by["1x T4", "gpu", False].price == "0.35"
     assert by["n1-standard-4", "node", False].gpu is None
     assert by["a2-highgpu-1g", "host", False].price == "0.73948"
-    assert found.notes[skypilot.PAIRED] == 2
+    assert found.notes[google_pairs.PAIRED] == 2
+
+
+def test_googles_general_hosts_with_the_gpus_of_their_zone():
+    found = c.parsed(c.GCP, "skypilot/gcp")
+    whole = next(o for o in found.offers if o.name == "n1-standard-4 with 1x T4")
+    assert (whole.price, whole.split, whole.region) == ("0.54", "node", "us-central1-a")
+    assert (whole.gpu, whole.gpus, whole.gpu_memory_mib) == ("T4", "1", 15360)
+    assert (whole.vcpus, whole.memory_mib) == ("4", 15360)
+    assert "of which n1-standard-4 0.19 and 1x T4 0.35 USD an hour" in whole.quirks
+    assert google_pairs.ATTACHED in whole.quirks
+    assert len(json.loads(whole.raw)) == 2
+    assert found.notes[google_pairs.ATTACHED] == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "gpu", "zone", "may"),
+    [
+        ("n1-standard-16,,,16.0,60.0", "V100,1", "z", False),  # 12 vCPUs at most with one V100
+        ("n1-standard-16,,,16.0,60.0", "V100,2", "z", True),
+        ("n1-highmem-96,,,96.0,624.0", "V100,8", "z", True),
+        ("n1-standard-96,,,96.0,360.0", "T4,1", "z", False),
+        ("n1-standard-96,,,96.0,360.0", "T4,4", "z", True),
+        ("n1-highmem-96,,,96.0,624.0", "P100,4", "z", False),
+        ("n1-standard-4,,,4.0,15.0", "T4,3", "z", False),  # not a number in which they are sold
+        ("n1-standard-4,,,,15.0", "T4,1", "z", False),  # unknown does not fit
+        ("n1-standard-4,,,4.0,15.0", "T4,1", "other", False),
+        ("n1-standard-4,,,4.0,15.0", "H100,1", "z", False),
+        ("n2-standard-4,,,4.0,15.0", "T4,1", "z", False),
+        ("g1-small,,,0.5,1.7", "T4,1", "z", False),
+    ],
+)
+def test_only_hosts_that_may_have_such_gpus_are_joined_with_them(
+    host: str, gpu: str, zone: str, may: bool
+):
+    rows = f"{host},r,,0.19,z,\n,{gpu},,,r,,0.35,{zone},\n"
+    found = c.parsed(c.HEAD + rows, "skypilot/gcp").offers
+    assert len(found) == (3 if may else 2)
+    assert sum(o.split == "node" and o.gpu is not None for o in found) == may
 
 
 def test_gpuhunts_rows_are_dollars_for_an_hour_of_the_instance():
@@ -176,6 +217,8 @@ def test_the_same_offer_twice_is_one_and_at_two_prices_two():
     [
         ("x.json", "{", "market/json"),
         ("x.json", "[" * 100_000, "market/json"),
+        ("x.json", '[{"price": 1e99999999999999999999}]', "market/json"),
+        ("x.toml", "price = 1e99999999999999999999", "market/toml"),
         ("x.json", '{"a": 1}', "market/form"),
         ("x.json", '[{"price": NaN}]', "market/json"),
         ("x.toml", "a = ", "market/toml"),
@@ -257,9 +300,10 @@ def test_the_starter_catalogue_names_a_source_and_a_day_for_every_row():
 
 def test_filters():
     listed = [Listed(o, "2026-11-01") for o in c.parsed(c.AWS, "skypilot/aws").offers]
+    lots = lots_of(listed)
 
     def named(text: str) -> list[str]:
-        return [each.offer.name for each in filtered(listed, text, "2026-11-30")]
+        return [e.offer.name for lot in filtered(lots, text, "2026-11-30") for e in lot.each()]
 
     assert named("gpu=a10g") == ["g5.xlarge", "g5.xlarge"]
     assert named("gpu=A10G,interruptible=no,price<=2") == ["g5.xlarge"]

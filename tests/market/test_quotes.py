@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,8 @@ from ouvrage.metering.timeuse import KEYS
 from ouvrage.model.offers import ExchangeRate, MarketOffer
 from ouvrage.planning.offer_screen import cheapest, columns_of, lower_bounds, work_of
 from ouvrage.pricing.market.billing import billing_of
-from ouvrage.pricing.market.listed import Listed
+from ouvrage.pricing.market.listed import Listed, hourly
+from ouvrage.pricing.market.lots import lots_of, packed, unpacked
 from ouvrage.pricing.market.profile import Profile
 from ouvrage.pricing.market.quote import Quote, beside_of, estimate, lines_of, quoted
 from ouvrage.pricing.market.ranking import Ranker, Ranking, effects, frontier, would_win
@@ -66,7 +67,7 @@ def ranked(profile: Profile, *offers: MarketOffer, **options: Any) -> Ranking:
         rates=options.pop("rates", {}),
         **options,
     )
-    return ranker.rank(listed)
+    return ranker.rank(lots_of(listed))
 
 
 def one(profile: Profile, each: MarketOffer) -> Quote:
@@ -267,7 +268,7 @@ def test_who_cannot_do_the_work_and_why():
         offer(name="plain", gpus="0", gpu=None),
         offer(name="able", gpu="RTX3090", vcpus="8"),
     )
-    assert {e.listed.offer.name: e.why for e in result.excluded} == {
+    assert {e.lot.offer.name: e.why for e in result.excluded} == {
         "small": "memory",
         "poor": "memory",
         "slow": "deadline",
@@ -379,6 +380,41 @@ def test_the_vector_core_and_the_quick_estimate_are_the_exact_core(
     assert [costs[i] for i in found[:top]] == sorted(costs)[: min(top, len(costs))]
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    some_work(),
+    st.lists(
+        st.tuples(some_offers(), st.lists(st.sampled_from(("0", "1.5", "1.50", "2", "0.3")))),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(1, 6),
+)
+def test_lots_rank_as_their_offers_would_one_by_one(
+    profile: Profile, kinds: list[tuple[MarketOffer, list[str]]], top: int
+):
+    prices = [(each, each.price) for each, _ in kinds]
+    prices += [(each, price) for each, more in kinds for price in more]
+    offers = [
+        replace(each, price=price, key=f"{number:016x}", region=f"r{number}")
+        for number, (each, price) in enumerate(prices)
+    ]
+    ranker = Ranker(profile=profile, currency="USD", billing=Billings(), rates={})
+    fit = [each for each in offers if Fraction(each.price) and carried(profile, each)]
+    fit = [each for each in fit if each.interruptible is False or profile.interruptible]
+    plain = sorted((one(profile, o).per_unit.likely, o.name, o.key) for o in fit)[:top]
+    listed = [Listed(each, "2026-11-30") for each in offers]
+    stated = [(f"s/offer/{o.key}/h", asdict(o)) for o in offers]
+    for lots in (lots_of(listed), unpacked(packed(stated, "2026-11-30"))):
+        found = ranker.rank(lots, top)
+        assert [(r.cost, r.listed.offer.name, r.listed.offer.key) for r in found.ranked] == plain
+        assert found.able + sum(len(e.lot) for e in found.excluded) == len(offers)
+        for each in found.ranked:
+            assert each.by_hour == 1 + sum(hourly(o) < each.hour for o in fit)
+            assert each.listed.offer.region == f"r{int(each.listed.offer.key, 16)}"
+    assert packed(stated, "2026-11-30") == packed(reversed(stated), "2026-11-30")
+
+
 @settings(max_examples=80, deadline=None)
 @given(some_work(), some_offers())
 def test_every_quote_adds_up_and_its_range_holds_its_middle(profile: Profile, each: MarketOffer):
@@ -395,6 +431,7 @@ def test_every_quote_adds_up_and_its_range_holds_its_middle(profile: Profile, ea
 REFUSED = [
     ("", "work.toml", "profile/field"),
     ("seconds_per_unit = 0", "work.toml", "profile/field"),
+    ("seconds_per_unit = 1e99999999999999999999", "work.toml", "profile/toml"),
     ("seconds_per_unit = -3", "work.toml", "profile/field"),
     ('seconds_per_unit = 3\nunits = "many"', "work.toml", "profile/field"),
     ("seconds_per_unit = 3\n[time]\ncompute = 4", "work.toml", "profile/field"),
@@ -455,3 +492,10 @@ def test_memory_beside_ram_is_the_gpus_and_parts_that_add_up_to_one_are_shares()
     assert profile.terms == {"computing": 120, "waiting_data": 80}
     alone = profile_in("w.json", '{"memory_gib": 12, "time": {"compute_s": 1}}')
     assert (alone.needs.gpu_memory_mib, alone.on.memory_mib) == (None, 12 * 1024)
+
+
+def test_results_leave_at_the_tier_that_the_month_has_reached():
+    each = offer(provider="AWS")  # 100 GB free, then 0.09 to 10 TB and 0.085 beyond
+    first = amounts(one(work("results_gb = 100"), each))["results out"]
+    later = amounts(one(work("results_gb = 100\negress_before_gb = 20000"), each))["results out"]
+    assert (first, later) == (0, Fraction("8.5"))

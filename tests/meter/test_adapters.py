@@ -11,7 +11,7 @@ from ouvrage.adapters.cgroup import Cgroup
 from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.home import source_id
 from ouvrage.adapters.kept_file import KeptFile, Room
-from ouvrage.adapters.process_tree import PAGE, TICK_US, ProcessTree, Rising
+from ouvrage.adapters.process_tree import PAGE, TICK_US, Births, ProcessTree, Rising
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
 from ouvrage.base.errors import OuvrageError
 
@@ -46,7 +46,7 @@ def test_second_hierarchy_the_tightest_level_holds(tmp_path: Path) -> None:
     })  # fmt: skip
     found = Cgroup(Room(9), proc)
     assert (found.cpu_quota_ppm, found.memory_limit_bytes) == (1_500_000, 1000)
-    assert (found.throttled_us(), found.memory_bytes()) == (77, 640)
+    assert (found.throttling()["throttled_us"], found.memory_bytes()) == (77, 640)
 
 
 def test_first_hierarchy_as_a_container_sees_it(tmp_path: Path) -> None:
@@ -66,13 +66,13 @@ def test_first_hierarchy_as_a_container_sees_it(tmp_path: Path) -> None:
     })  # fmt: skip
     found = Cgroup(Room(9), proc)
     assert (found.cpu_quota_ppm, found.memory_limit_bytes) == (500_000, None)
-    assert (found.throttled_us(), found.memory_bytes()) == (3000, 12)
+    assert (list(found.throttling().values()), found.memory_bytes()) == ([3000, 1, 1], 12)
 
 
 def test_no_group_at_all_is_unknown_and_not_zero(tmp_path: Path) -> None:
     found = Cgroup(Room(9), str(tmp_path))
     assert (found.cpu_quota_ppm, found.memory_limit_bytes) == (None, None)
-    assert (found.throttled_us(), found.memory_bytes()) == (None, None)
+    assert (found.throttling()["throttled_us"], found.memory_bytes()) == (None, None)
 
 
 HOST = {
@@ -208,3 +208,17 @@ def test_ids_are_version_seven_and_rise() -> None:
     ids = [new_id() for _ in range(50)]
     assert all(one[12] == "7" and one[16] in "89ab" for one in ids)
     assert [one[:12] for one in ids] == sorted(one[:12] for one in ids)
+
+
+def test_nothing_is_listed_while_nobody_was_born(tmp_path: Path) -> None:
+    def last(number: str) -> None:
+        (tmp_path / "loadavg").write_text(f"0.1 0.2 0.3 1/100 {number}\n")
+
+    births = Births(Room(0), str(tmp_path))
+    assert births.any()  # no such file: it cannot be told
+    last("4711")
+    assert [births.any(), births.any(), births.any()] == [True, False, False]
+    last("4712")
+    assert [births.any(), births.any()] == [True, False]
+    last("0")
+    assert [births.any(), births.any()] == [True, True]

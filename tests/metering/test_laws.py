@@ -29,7 +29,13 @@ from tests.support.runs import (
 )  # fmt: skip
 
 LEDGER = recorded(
-    written(header(price=CHEAP), *busy(25), ends(5, 10, 15, 20), spans(0, 20, 9, data=5), end(25))
+    written(
+        header(price=CHEAP),
+        *busy(25, at_network=lambda _: 0),
+        ends(5, 10, 15, 20),
+        spans(0, 20, 9, data=5),
+        end(25),
+    )
 )
 
 
@@ -82,6 +88,8 @@ def test_they_hold() -> None:
         (changed("window/0", put(covered_us=11 * S)), "metering/windows-hold"),
         (changed("window/0", put(active_us=11 * S)), "metering/windows-hold"),
         (changed("window/0", put(read_bytes=-1)), "metering/windows-hold"),
+        (changed("waits/0", put(network_us=11 * S)), "metering/waits-hold"),
+        (changed("waits/0", put(refaulted_bytes=-1)), "metering/waits-hold"),
         (changed("spans/0", put(to_us=-1)), "metering/spans-hold"),
         (changed("spans/0", put(spans=[{"name": "data", "count": 1, "total_us": -1}])),
          "metering/spans-hold"),

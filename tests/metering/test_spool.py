@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.kinds import read
-from ouvrage.metering.spool import facts_of, merged_spans, read_spool
+from ouvrage.metering.span_reports import merged_spans
+from ouvrage.metering.spool import WINDOW_US, facts_of, read_spool
 from ouvrage.model.runs import RunEnded, RunSamples, RunStarted, RunWindow
 from tests.support.runs import (
     CHEAP,
@@ -249,7 +250,7 @@ def test_reports_of_spans_are_merged_by_thread_and_window() -> None:
             spans(10, 11, data=0.5),
         )
     )
-    first, other, later = merged_spans(spool.spans)
+    first, other, later = merged_spans(spool.spans, WINDOW_US)
     assert (first.from_us, first.to_us, first.cpu_us) == (S, 3 * S, S)
     assert [(s.name, s.count, s.total_us) for s in first.spans] == [
         ("data", 2, 500_000),

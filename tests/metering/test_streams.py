@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ouvrage.metering.ranks import launcher_of
+from ouvrage.metering.launchers import launcher_of
 from ouvrage.metering.recognise import Recogniser
 from ouvrage.metering.units import Units, units_of
 from tests.support.runs import Line, busy, end, header, marks, view_of

@@ -27,8 +27,8 @@ class TestSamples:
         [
             ({}, {"computing": 8, "unknown": 12}),
             ({"run_delay_us": 0.2 * S}, {"computing": 8, "waiting_cpu": 4, "unknown": 8}),
-            # more delay than there is time: several processes waited at once
-            ({"run_delay_us": 3 * S}, {"computing": 8, "waiting_cpu": 12}),
+            # more delay than there is time: several threads waited at once, each most of the time
+            ({"run_delay_us": 3.6 * S}, {"computing": 2, "waiting_cpu": 18}),
             ({"throttled_us": 0.1 * S}, {"computing": 8, "throttled": 2, "unknown": 10}),
             # what the quota stopped is not counted as waiting for a core once more
             (
@@ -41,18 +41,89 @@ class TestSamples:
                 {"blkio_delay_us": 0.5 * S, "read_bytes": 10},
                 {"computing": 8, "waiting_storage": 10, "unknown": 2},
             ),
-            # memory needs faults as well as pressure
+            # memory needs faults as well as pressure, and enough of them to wait so long
             ({"psi_memory_us": 0.5 * S}, {"computing": 8, "unknown": 12}),
             (
-                {"psi_memory_us": 0.5 * S, "major_faults": 10},
+                {"psi_memory_us": 0.5 * S, "major_faults": 100},
                 {"computing": 8, "waiting_memory": 10, "unknown": 2},
             ),
-            # bytes on the wire are no proof of a wait
+            (
+                {"psi_memory_us": 0.5 * S, "major_faults": 5},
+                {"computing": 8, "waiting_memory": 2, "unknown": 10},
+            ),
+            # what was thrown out and is read back is no slow disk's fault
+            (
+                {"blkio_delay_us": 0.5 * S, "read_bytes": 100, "refaulted_bytes": 80},
+                {"computing": 8, "waiting_memory": 8, "waiting_storage": 2, "unknown": 2},
+            ),
+            # bytes on the wire are no proof of a wait, nor is a connection over which none come
             ({"net_rx_bytes": 10**8}, {"computing": 8, "unknown": 12}),
+            ({"at_network": lambda _: 1, "net_rx_bytes": 10**3}, {"computing": 8, "unknown": 12}),
+            (
+                {"at_network": lambda _: 1, "net_rx_bytes": 10**6},
+                {"computing": 8, "waiting_network": 12},
+            ),
         ],
     )
     def test_rules(self, rates: dict[str, float], expected: dict[str, float]) -> None:
         assert used(*busy(20, 0.4, **rates)) == expected
+
+    @pytest.mark.parametrize(
+        ("share", "rates", "expected"),
+        [
+            # two processes on one core: each has it half of the time
+            (1.0, {"run_delay_us": 1.0 * S}, {"computing": 10, "waiting_cpu": 10}),
+            # of ten short-lived ones two were read: their delay speaks for all
+            (
+                1.0,
+                {"run_delay_us": 0.2 * S, "delay_cpu_us": 0.2 * S},
+                {"computing": 10, "waiting_cpu": 10},
+            ),
+            # too few were read to speak for the rest
+            (
+                1.0,
+                {"run_delay_us": 0.004 * S, "delay_cpu_us": 0.004 * S},
+                {"computing": 19.920318, "waiting_cpu": 0.079682},
+            ),
+            # the kernel works for want of memory: that is no computing
+            (
+                0.0,
+                {
+                    "cpu_user_us": 0.5 * S, "cpu_system_us": 0.5 * S,
+                    "psi_memory_us": 0.4 * S, "major_faults": 10**4,
+                },
+                {"computing": 12, "waiting_memory": 8},
+            ),
+        ],
+    )  # fmt: skip
+    def test_a_busy_core_may_hide_a_wait(
+        self, share: float, rates: dict[str, float], expected: dict[str, float]
+    ) -> None:
+        rates = {"cpu_user_us": share * S, "cpu_system_us": 0} | rates
+        assert used(*samples(20, **rates)) == expected
+
+    @pytest.mark.parametrize(
+        ("cpu", "delay", "stopped", "expected"),
+        [
+            # one thread under half a core: the counter missed most of the stop
+            (0.5, 0.5, 10, {"computing": 10, "throttled": 10}),
+            # two threads on two cores under half a core
+            (0.5, 1.5, 10, {"computing": 5, "throttled": 15}),
+            # eight threads on two cores under half a core: most would wait for a core anyway
+            (0.5, 7.5, 10, {"computing": 1.25, "throttled": 15, "waiting_cpu": 3.75}),
+            # stopped in half of the periods only: the rest is the neighbours'
+            (0.5, 0.5, 5, {"computing": 10, "throttled": 5, "waiting_cpu": 5}),
+            (0.5, 0.5, 0, {"computing": 10, "waiting_cpu": 10}),
+        ],
+    )
+    def test_a_quota_stops_every_thread(
+        self, cpu: float, delay: float, stopped: int, expected: dict[str, float]
+    ) -> None:
+        host = {"cpus_allowed": 2, "cpu_quota_ppm": 500_000}
+        rates = {"quota_periods": 10, "quota_stopped": stopped, "run_delay_us": delay * S}
+        lines = samples(20, cpu_user_us=cpu * S, cpu_system_us=0, **rates)
+        use = time_use(view_of(header(host=host), *lines, end(20)), 0, 20 * S)
+        assert {key: us / S for key, us in use.us.items() if us} == expected
 
     def test_without_cpu_counters_nothing_is_known(self) -> None:
         assert used(*samples(20, read_bytes=1)) == {"unknown": 20}
@@ -160,6 +231,40 @@ class TestCause:
         view = view_of(header(), *busy(20), *loop, end(20))
         cause = cause_of(view, reckon(view))
         assert (cause.key, cause.evidence) == (None, "no wait takes 5 % of the time")
+
+    def test_a_wait_smaller_than_what_is_unexplained_is_not_named(self) -> None:
+        view = view_of(header(), *busy(20, 0.1, run_delay_us=0.2 * S), end(20))
+        cause = cause_of(view, reckon(view))
+        assert (cause.key, cause.verdict) == (None, "unknown")
+        assert cause.evidence == "more of its time is unexplained than was spent waiting for a core"
+
+    @pytest.mark.parametrize(
+        ("rates", "evidence"),
+        [
+            (
+                {"at_network": lambda _: 1, "net_rx_bytes": 10**6},
+                "threads slept at connections to other machines while 20 MB flowed",
+            ),
+            (
+                {"blkio_delay_us": 0.8 * S, "read_bytes": 10**6},
+                "its tasks were blocked while 20 MB were read or written",
+            ),
+            (
+                {"blkio_delay_us": 0.8 * S, "read_bytes": 10**6, "refaulted_bytes": 9 * 10**5},
+                "memory was short: pages were faulted in and 18 MB that had been thrown out "
+                "were read back",
+            ),
+            (
+                {"throttled_us": 0.8 * S, "quota_periods": 10, "quota_stopped": 9},
+                "the cgroup's CPU quota ran out in 90 % of its periods",
+            ),
+        ],
+    )
+    def test_the_evidence_says_how_much(self, rates: dict[str, Any], evidence: str) -> None:
+        view = view_of(header(host={"cpus_allowed": 2}), *busy(20, 0.1, **rates), end(20))
+        cause = cause_of(view, reckon(view))
+        assert cause.verdict == cause.key
+        assert cause.evidence.startswith(evidence)
 
     def test_what_samples_cannot_tell_comes_with_the_way_to_know(self) -> None:
         view = view_of(header(), *busy(20, 0.1), end(20))

@@ -10,7 +10,11 @@ import pytest
 
 from ouvrage.adapters.rate_files import plan_from, usage_from
 from ouvrage.base.errors import OuvrageError
-from tests.pricing.rating import PLAN, rows, runs
+from ouvrage.pricing.rates.bill import bill_faults
+from ouvrage.pricing.rates.quantity import parse_rate
+from ouvrage.pricing.rates.rating import apply_plan
+from tests.pricing.rating import PLAN, rows, runs, shipped
+from tests.support.spoilt import spoilt
 
 INPUTS = 100_000
 PIECES = [
@@ -43,18 +47,6 @@ RULE = (
 TOML = PLAN.format(rule=RULE, version='valid_from = 2026-01-01\ncurrency = "EUR"', top="")
 
 
-def spoilt(text: str, chance: random.Random) -> str:
-    """The text with a few cuts, copies and foreign pieces."""
-    for _ in range(chance.randint(1, 4)):
-        at, end = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
-        end = min(end, at + chance.choice((0, 1, 5, 40)))
-        piece = chance.choice(
-            (chance.choice(PIECES), text[at:end] * 2, chr(chance.randrange(1, 0x300)))
-        )
-        text = text[:at] + piece + text[end:]
-    return text
-
-
 def usage_is_whole_or_refused(text: str) -> None:
     try:
         usage = usage_from("u.csv", text)
@@ -72,13 +64,35 @@ def plan_is_whole_or_refused(text: str) -> None:
         assert error.lines()  # noqa: PT017 - one of two allowed ends, not the only one
 
 
+PREPAID = rows(
+    "account,deposit,2026-11-30T00:00:00Z,0.01,USD",
+    "vm,storage,2026-11-30T00:00:00Z,50,GB",
+    *runs(5, 20),
+)
+
+
+def usage_is_rated_or_refused(text: str) -> None:
+    try:
+        usage = usage_from("u.csv", text)
+        bill = apply_plan(shipped("runpod"), usage, {"rate": parse_rate("3.60/h")}, until=None)
+    except OuvrageError as error:
+        assert error.lines()  # noqa: PT017 - one of two allowed ends, not the only one
+        return
+    assert not list(bill_faults(bill))
+    bill.as_json()
+
+
 @pytest.mark.parametrize(
     ("text", "check"),
-    [(USAGE, usage_is_whole_or_refused), (TOML, plan_is_whole_or_refused)],
-    ids=["usage", "plan"],
+    [
+        (USAGE, usage_is_whole_or_refused),
+        (TOML, plan_is_whole_or_refused),
+        (PREPAID, usage_is_rated_or_refused),
+    ],
+    ids=["usage", "plan", "prepaid"],
 )
 @pytest.mark.parametrize("inputs", [1000, pytest.param(INPUTS, marks=pytest.mark.soak)])
 def test_spoilt_files(text: str, check, inputs: int):  # type: ignore[no-untyped-def] # either of two functions
     chance = random.Random(20261130)
     for _ in range(inputs):
-        check(spoilt(text, chance))
+        check(spoilt(text, chance, PIECES))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text
 from ouvrage.pricing.rates.bill import bill_faults
-from ouvrage.pricing.rates.validity import version_at
+from ouvrage.pricing.rates.plan import Plan
+from ouvrage.pricing.rates.validity import holds
 from tests.pricing.rating import T0, at, bill, own, rows, sessions
 
 METERED = 'meter = { starts = ["active"], stops = ["stopped", "terminated"] }\n'
@@ -76,26 +77,72 @@ def test_a_cut_on_the_clock_changes_nothing_for_increments_of_the_clock(
     assert parts.total == whole.total
 
 
-@settings(max_examples=200, deadline=None)
-@given(start=SECONDS, first=SECONDS, second=SECONDS, follows=SECONDS)
+def changing(body: str, *seams: int) -> Plan:
+    """A plan whose rule is stated anew at every seam, and says the same each time."""
+    moments = [at(seconds)[:19] + "Z" for seconds in seams]
+    follows = "".join(
+        f"\n[[version]]\nvalid_from = {moment}\n"
+        + (f"valid_until = {moments[index + 1]}\n" if index + 1 < len(moments) else "")
+        + f'currency = "EUR"\n[[version.rule]]\nname = "r"\n{body}'
+        for index, moment in enumerate(moments)
+    )
+    return own(body + follows, version=f'valid_until = {moments[0]}\ncurrency = "EUR"')
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    start=SECONDS,
+    first=SECONDS,
+    second=SECONDS,
+    seams=st.lists(SECONDS, min_size=1, max_size=3, unique=True).map(sorted),
+    step=STEPS,
+    align=st.sampled_from(["", 'align = "clock"', 'align = "clock"\ncount_per = "start"']),
+    rounding=st.sampled_from(["up", "down"]),
+    minimum=st.sampled_from(["", '\nminimum = "60 s"', '\nminimum = "600 s"']),
+)
+@example(0, 5400, 60, [3000], "1 h", "", "up", "")
+@example(0, 5400, 60, [3000, 3300, 3500], "1 h", "", "up", "")
+@example(1800, 5400, 60, [5000], "1 h", 'align = "clock"', "up", "")
 def test_a_version_and_its_successor_leave_no_gap_and_no_overlap(
-    start: int, first: int, second: int, follows: int
+    start: int,
+    first: int,
+    second: int,
+    seams: list[int],
+    step: str,
+    align: str,
+    rounding: str,
+    minimum: str,
 ):
-    """The same rule before and after T is the same bill as one rule, per second."""
-    once = own(rule("1 s", ""))
+    """The same rule stated again at T is the same bill, whatever its increments and minimums are."""
+    minimum = "" if align and rounding == "down" else minimum
+    body = rule(step, align, f'\nrounding = "{rounding}"{minimum}')
+    twice, once = changing(body, *seams), own(body)
+    lines = sessions([(start, start + first), (start + first + 7, start + first + 7 + second)])
+    found = bill(twice, lines)
+    assert found.total == bill(once, lines).total
+    for moment in (T0 + seconds * 1_000_000 + more for seconds in seams for more in (-1, 0)):
+        assert sum(holds(version, moment) for version in twice.versions) == 1
+    if step == "1 s" and not minimum:
+        periods = sorted((c.start, c.end) for c in found.charges)
+        assert all(before[1] <= after[0] for before, after in pairwise(periods))
+
+
+@settings(max_examples=150, deadline=None)
+@given(length=st.integers(1, 20_000), follows=st.integers(1, 20_000), step=STEPS)
+def test_an_increment_has_the_price_that_held_when_it_began(length: int, follows: int, step: str):
+    dear = rule(step, "").replace("2.52/h", "5.04/h")
     seam = at(follows)[:19] + "Z"
-    twice = own(
-        rule("1 s", "") + f'\n[[version]]\nvalid_from = {seam}\ncurrency = "EUR"\n'
-        f'[[version.rule]]\nname = "r"\n{rule("1 s", "")}',
+    plan = own(
+        rule(step, "") + f'\n[[version]]\nvalid_from = {seam}\ncurrency = "EUR"\n'
+        f'[[version.rule]]\nname = "r"\n{dear}',
         version=f'valid_until = {seam}\ncurrency = "EUR"',
     )
-    lines = sessions([(start, start + first), (start + first + 7, start + first + 7 + second)])
-    assert bill(twice, lines).total == bill(once, lines).total
-    found = sorted((c.start, c.end) for c in bill(twice, lines).charges)
-    assert all(before[1] <= after[0] for before, after in pairwise(found))
-    moment = T0 + follows * 1_000_000
-    assert version_at(twice, moment - 1) is twice.versions[0]
-    assert version_at(twice, moment) is twice.versions[1]
+    size = {"1 s": 1, "60 s": 60, "300 s": 300, "1 h": 3600}[step]
+    begins = range(0, length, size)
+    before = sum(1 for begin in begins if begin < follows)
+    each = Fraction("2.52") * size / 3600
+    found = bill(plan, sessions([(0, length)])).total
+    assert found == each * (before + 2 * (len(begins) - before))
 
 
 @settings(max_examples=100, deadline=None)

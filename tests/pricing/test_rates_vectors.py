@@ -13,7 +13,7 @@ from ouvrage.base.time import HOUR, utc_us
 from ouvrage.pricing.rates.bill import rounded_to
 from ouvrage.pricing.rates.clock import period_end, period_start
 from ouvrage.pricing.rates.plan import Calendar, Money
-from tests.pricing.rating import GENERIC, amounts, bill, own, runs, sessions, total
+from tests.pricing.rating import GENERIC, T0, amounts, at, bill, own, runs, sessions, total
 
 METERED = 'meter = { starts = ["active"], stops = ["stopped", "terminated"] }\n'
 
@@ -441,6 +441,7 @@ def test_a_prepaid_balance_may_be_owed():
         "deposited": "1.0000",
         "left": "-1.0000",
         "when_negative": "accrues",
+        "used_up_at": "2026-11-30T01:00:00.000000Z",
     }
     assert bill("runpod", lines, rate="1/h").as_json()["balance"]["when_negative"] == "stops"
 
@@ -513,3 +514,21 @@ def test_a_machine_that_grows_is_billed_at_each_size():
     lines += ["vm,gpus,2026-11-30T00:30:00Z,4,GPU", "vm,stopped,2026-11-30T00:59:30Z,,"]
     found = bill(plan, lines)
     assert [c.amount for c in found.charges] == [Fraction(1, 2), 2]
+
+
+def test_windows_went_from_hours_to_seconds():  # sources in the plan
+    before = [line.replace("2026-11-30", "2021-06-10") for line in runs(405, 405)]
+    since = [line.replace("2026-11-30", "2021-06-11") for line in runs(405, 20)]
+    assert total("ec2-windows", before, rate="2.52/h") == "5.0400"
+    assert total("ec2-windows", since, rate="2.52/h") == "0.3255"  # 405 s and a minute
+
+
+def test_a_serverless_worker_is_billed_while_it_loads():
+    lines = [f"w,created,{at(0)},,", f"w,active,{at(30)},,", f"w,stopped,{at(60.5)},,"]
+    assert total("runpod-serverless", lines, rate="3600/h") == "61.0000"
+
+
+def test_two_texts_on_what_ends_a_balance_are_two_plans():
+    lines = [f"account,deposit,{at(0)},1,USD", *runs(7200)]
+    stops = [bill(p, lines, rate="3.6/h").stops[0].at for p in ("runpod", "runpod-stops-at-zero")]
+    assert [stop - T0 for stop in stops] == [990_000_000, 1_000_000_000]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ouvrage.metering.laws import reckoning_breaches
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView
-from ouvrage.model.runs import RunSpans, RunWindow, SpanSum
+from ouvrage.model.runs import RunSpans, RunWaits, RunWindow, SpanSum
 from ouvrage.pricing.comparison import compare
 from ouvrage.pricing.report import report_json, report_text
 from ouvrage.pricing.unit_cost import sheet_of
@@ -31,6 +31,14 @@ def windows(draw: Any, index: int) -> RunWindow:
     values = {name: draw(NUMBER) for name in COUNTERS}
     values |= dict.fromkeys(draw(st.sets(st.sampled_from(COUNTERS[4:]))))
     return RunWindow(run=RUN, index=index, **values)
+
+
+@st.composite
+def waits(draw: Any, index: int) -> RunWaits:
+    names = [name for name in RunWaits.__dataclass_fields__ if name not in NOT_DRAWN]
+    values = {name: draw(NUMBER) for name in names}
+    values |= dict.fromkeys(draw(st.sets(st.sampled_from(names[2:]))))
+    return RunWaits(run=RUN, index=index, **values)
 
 
 @st.composite
@@ -67,6 +75,7 @@ def views(draw: Any) -> RunView:
         view,
         ended=replace(view.ended, wall_us=max(0, draw(NUMBER))),
         windows=tuple(draw(windows(index)) for index in range(draw(st.integers(0, 3)))),
+        waits=tuple(draw(waits(index)) for index in range(draw(st.integers(0, 3)))),
         spans=tuple(draw(spans(index)) for index in range(draw(st.integers(0, 3)))),
         marks=marked,
         keys=view.keys | {"run.marks": tuple("key" for _ in marked)},

@@ -41,6 +41,17 @@ class Cards:
         draft.write_text("".join(f"{name}={value}\n" for name, value in self._held.items()))
         os.replace(draft, self.state)
 
+    def held(self, name: str) -> object:
+        """What a setting says now."""
+        return self._held[name]
+
+    def limit_w(self, gpu: int = 0) -> int | None:
+        """The power limit that was last set on a card, whoever set it; None: never."""
+        try:
+            return int(self.state.with_name(f"{self.state.name}.limit.{gpu}").read_text()) // 1000
+        except FileNotFoundError:
+            return None
+
     @property
     def environment(self) -> dict[str, str]:
         """What a process needs to find the stand-in."""

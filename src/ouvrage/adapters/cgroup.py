@@ -13,6 +13,7 @@ from ouvrage.adapters.kept_file import KeptFile, Room
 
 PPM = 1_000_000
 _NO_LIMIT = 1 << 60
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Cgroup:
@@ -27,6 +28,7 @@ class Cgroup:
         self.memory_limit_bytes: int | None = None
         self._stat: KeptFile | None = None
         self._usage: KeptFile | None = None
+        self._pages = KeptFile(f"{proc}/vmstat", room)
         for levels in places:
             self._find_cpu(levels, room)
             self._find_memory(levels, room)
@@ -54,16 +56,29 @@ class Cgroup:
                     self.memory_limit_bytes = limit
                 if self._usage is None and _read(f"{level}/{usage_name}") is not None:
                     self._usage = KeptFile(f"{level}/{usage_name}", room)
+                    if b"workingset_refault" in (_read(f"{level}/memory.stat") or b""):
+                        self._pages = KeptFile(f"{level}/memory.stat", room)
 
-    def throttled_us(self) -> int | None:
-        """Time in which the group was held back by its quota."""
-        data = self._stat.read() if self._stat else None
-        for line in (data or b"").splitlines():
-            name, _, value = line.partition(b" ")
-            if name == b"throttled_usec":
-                return int(value)
-            if name == b"throttled_time":
-                return int(value) // 1000
+    def throttling(self) -> dict[str, int | None]:
+        """Time in which the group's quota held it back, its periods, and those it was stopped in."""
+        told = _numbers(self._stat.read() if self._stat else None)
+        time_ns = told.get(b"throttled_time")
+        return {
+            "throttled_us": told.get(b"throttled_usec") if time_ns is None else time_ns // 1000,
+            "quota_periods": told.get(b"nr_periods"),
+            "quota_stopped": told.get(b"nr_throttled"),
+        }
+
+    def refaulted_bytes(self) -> int | None:
+        """Bytes of pages that were read back after they had been thrown out for lack of memory.
+
+        Of the group where it tells, else of the machine.
+        """
+        told = _numbers(self._pages.read())
+        for beginning in (b"total_workingset_refault", b"workingset_refault"):
+            found = [value for name, value in told.items() if name.startswith(beginning)]
+            if found:
+                return sum(found) * _PAGE
         return None
 
     def memory_bytes(self) -> int | None:
@@ -130,6 +145,12 @@ def _levels(root: str, point: str, path: str) -> list[str]:
 
 def _read(path: str) -> bytes | None:
     return KeptFile(path, Room(0)).read()
+
+
+def _numbers(data: bytes | None) -> dict[bytes, int]:
+    """The lines of ``name number`` in a file of the kernel's."""
+    lines = (line.split() for line in (data or b"").splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
 
 
 def _number(data: bytes | None) -> int | None:

@@ -7,22 +7,16 @@ a measured bandwidth a transport alone credits nothing.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
-from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
+from ouvrage.metering.nccl_log import NcclLog, link_test_in, transports_of
+from ouvrage.model.around import RunCommunication, RunLinkTest, Transport
 from ouvrage.pricing.market.gpus import model_of
-
-_RANK = re.compile(r"#\s+Rank\s+([0-9]{1,6})\s.*?\bdevice\s+[0-9]+\s+\[[0-9a-fx:.]+\]\s+(.+)", re.I)
-_ROW = re.compile(
-    r"\s*([0-9]{1,16})\s+[0-9]{1,16}\s+[a-z0-9_]+\s+(?:[a-z]+|none)\s+-?[0-9]+"
-    r"\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+(?:[0-9]+|N/A)"
-)
-_VIA = re.compile(r"NCCL INFO Channel .*? via ([A-Za-z0-9]+(?:/[A-Za-z]+)?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +27,13 @@ class Interconnect:
     ranks: int
     bus_gb_s: str
     size_bytes: int
-    transports: tuple[tuple[str, int], ...]
+    transports: tuple[Transport, ...]
     file: str
 
     @property
     def words(self) -> str:
         """``8 H100 moved 430.1 GB/s around a ring via P2P/CUMEM, as nccl.txt says``."""
-        via = ", ".join(name for name, _ in self.transports)
+        via = ", ".join(each.name for each in self.transports)
         how = f" via {via}" if via else ", by which transport is not said"
         name = self.file.rpartition("/")[2]
         return (
@@ -54,35 +48,33 @@ def load_interconnect(path: Path) -> Interconnect:
 
 def interconnect_in(file: str, text: str) -> Interconnect:
     """What the output says; refused where it holds no ranks or no measurement."""
-    ranks: dict[int, str] = {}
-    best: tuple[int, str] | None = None
-    transports: Counter[str] = Counter()
-    for line in text.splitlines():
-        rank, row, via = _RANK.match(line), _ROW.match(line), _VIA.search(line)
-        if rank:
-            ranks[int(rank[1])] = model_of(rank[2].strip())
-        elif row and number_in(row[4]) and (best is None or int(row[1]) >= best[0]):
-            best = (int(row[1]), row[4])
-        elif via:
-            transports[via[1]] += 1
-    models = set(ranks.values())
-    if best is None or len(models) != 1 or len(ranks) < 2:
-        found = (
-            "no row with a bandwidth"
-            if best is None
-            else f"{len(ranks)} ranks of {len(models)} models"
-        )
+    log = NcclLog()
+    log.feed(text)
+    log.finish()
+    said, test = log.said("", file), link_test_in(text, run="", source=file)
+    found = None if test is None else interconnect_of(test, [said] if said else [])
+    if found is None:
+        told = "no ranks with a bandwidth" if test is None else f"{test.ranks} ranks on {test.gpu}"
         raise OuvrageError(
             "nccl/unreadable",
-            f"{file} is no measurement of one ring: {found}",
+            f"{file} is no measurement of one ring of one model: {told}",
             where=(file,),
             hint="keep the whole output: NCCL_DEBUG=INFO all_reduce_perf -b 8 -e 8G -f 2 -g 8 > nccl.txt",
         )
+    return found
+
+
+def interconnect_of(test: RunLinkTest, said: Sequence[RunCommunication]) -> Interconnect | None:
+    """A recorded measurement as evidence; None where its GPUs are of several models, or nothing moved."""
+    rows = [row for row in test.rows if Fraction(row.bus_gb_s)]
+    if not rows or " and " in test.gpu:
+        return None
+    best = max(rows, key=lambda row: row.size_bytes)
     return Interconnect(
-        gpu=models.pop(),
-        ranks=len(ranks),
-        bus_gb_s=best[1],
-        size_bytes=best[0],
-        transports=tuple(transports.most_common()),
-        file=file,
+        gpu=model_of(test.gpu),
+        ranks=test.ranks,
+        bus_gb_s=best.bus_gb_s,
+        size_bytes=best.size_bytes,
+        transports=transports_of(said),
+        file=test.source,
     )

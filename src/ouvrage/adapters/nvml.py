@@ -38,6 +38,22 @@ _UNSIGNED_LONG = (2, 3)
 _SIGNED_LONG = 4
 
 
+def begun() -> Any:
+    """The binding, its library loaded and initialised. Raises ``Unavailable``."""
+    try:
+        import pynvml
+    except ImportError as error:
+        raise Unavailable("library", str(error)) from error
+    nvml: Any = pynvml
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError_LibraryNotFound as error:
+        raise Unavailable("library", str(error)) from error
+    except nvml.NVMLError as error:
+        raise Unavailable("driver", str(error)) from error
+    return nvml
+
+
 class Nvml:
     """The real library, through the binding."""
 
@@ -45,19 +61,13 @@ class Nvml:
         self._nvml: Any = None
         self._gpus: dict[int, _Gpu] = {}
         self._count = 0
+        self._events: Any = None
 
     def open(self) -> int:
         """Load the library and begin."""
+        self._nvml = begun()
         try:
-            import pynvml
-        except ImportError as error:
-            raise Unavailable("library", str(error)) from error
-        self._nvml = pynvml
-        try:
-            self._nvml.nvmlInit()
             self._count = int(self._nvml.nvmlDeviceGetCount())
-        except self._nvml.NVMLError_LibraryNotFound as error:
-            raise Unavailable("library", str(error)) from error
         except self._nvml.NVMLError as error:
             raise Unavailable("driver", str(error)) from error
         return self._count
@@ -82,7 +92,41 @@ class Nvml:
             except self._nvml.NVMLError as error:
                 raise Lost(str(error)) from error
             self._gpus[index] = _Gpu(self._nvml, index, handle)
+            self._listen(handle)
         return self._gpus[index]
+
+    def _listen(self, handle: Any) -> None:
+        """Ask for the errors of a card; one that keeps them to itself is read all the same."""
+        nvml = self._nvml
+        try:
+            if self._events is None:
+                self._events = nvml.nvmlEventSetCreate()
+            nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, self._events)
+        except (nvml.NVMLError, AttributeError):
+            return
+
+    def errors(self) -> list[tuple[int | None, int]]:
+        """Xid errors since it was last asked; a set of events that fails is not asked again."""
+        nvml, found = self._nvml, []
+        while self._events is not None and len(found) < MOST_ERRORS:
+            try:
+                event = nvml.nvmlEventSetWait_v2(self._events, 0)
+            except nvml.NVMLError as error:
+                if error.value not in _NO_NEWS:
+                    self._events = None
+                break
+            except AttributeError:
+                self._events = None
+                break
+            if event.eventType & nvml.nvmlEventTypeXidCriticalError:
+                found.append((self._index_of(event.device), int(event.eventData)))
+        return found
+
+    def _index_of(self, handle: Any) -> int | None:
+        try:
+            return int(self._nvml.nvmlDeviceGetIndex(handle))
+        except self._nvml.NVMLError:
+            return None
 
 
 class _Gpu:
@@ -137,6 +181,8 @@ class _Gpu:
             questions.remove(forget)
 
 
+MOST_ERRORS = 64
+_NO_NEWS = frozenset((10, 15))  # time-out: nothing happened; a lost card: others may still tell
 _IS_LOST = 15
 _NEVER = frozenset((2, 3, 4, 13))  # invalid argument, not supported, no permission, no function
 _ENERGY, _POWER_AVERAGE, _POWER_INSTANT, _TX_BYTES = (

@@ -6,13 +6,17 @@ it is built on what the library does. It cannot hang or crash: that takes the re
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ouvrage.adapters.gpu_port import (
     ABOUT,
     NAMES,
     PLACE,
+    CardLimits,
     Identity,
     Lost,
     Reading,
+    Refused,
     Unavailable,
     cleaned,
 )
@@ -46,6 +50,7 @@ class NvmlTwin:
         self.values: list[dict[str, int | None]] = [dict(USUAL) for _ in range(gpus)]
         self.about: list[Identity] = [_about(index) for index in range(gpus)]
         self.lost: set[int] = set()
+        self.xids: list[tuple[int | None, int]] = []
         self._unavailable = unavailable
 
     def open(self) -> int:
@@ -69,9 +74,57 @@ class NvmlTwin:
             values[PLACE["pcie_tx_kb_s"]] = values[PLACE["pcie_rx_kb_s"]] = None
         return cleaned(values)
 
+    def errors(self) -> list[tuple[int | None, int]]:
+        """What it was given since it was last asked."""
+        found, self.xids = self.xids, []
+        return found
+
     def _look(self, index: int) -> None:
         if index in self.lost or index >= len(self.values):
             raise Lost("GPU is lost")
+
+
+class LimitsTwin:
+    """The twin of ``nvml_limits``: ``cards`` by index, ``refusal`` for every attempt to set."""
+
+    def __init__(self, gpus: int = 1) -> None:
+        self.cards = [_limits(index) for index in range(gpus)]
+        self.refusal: Refused | None = None
+        self.lost: set[int] = set()
+
+    def open(self) -> None:
+        """Nothing to load."""
+
+    def look(self) -> list[CardLimits]:
+        """Every card that is not lost."""
+        return [card for card in self.cards if card.index not in self.lost]
+
+    def set(self, uuid: str, milliwatts: int) -> int:
+        """Set a limit within what the card allows."""
+        for card in self.look():
+            if card.uuid == uuid:
+                if self.refusal:
+                    raise self.refusal
+                if not (card.least_mw or 0) <= milliwatts <= (card.most_mw or 0):
+                    raise Refused("driver", "Invalid Argument")
+                self.cards[card.index] = replace(card, limit_mw=milliwatts)
+                return milliwatts
+        raise Refused("lost" if any(card.uuid == uuid for card in self.cards) else "driver", uuid)
+
+
+def _limits(index: int) -> CardLimits:
+    return CardLimits(
+        index=index,
+        uuid=f"GPU-00000000-0000-4000-8000-{index:012x}",
+        name="Ouvrage Stub GPU",
+        limit_mw=700_000,
+        least_mw=200_000,
+        most_mw=700_000,
+        default_mw=700_000,
+        persistence=1,
+        mig=False,
+        processes=[],
+    )
 
 
 def _about(index: int) -> Identity:

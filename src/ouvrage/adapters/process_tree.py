@@ -2,8 +2,9 @@
 
 The caller is a child subreaper, so whatever loses its parent becomes the caller's own child and
 stays in the tree. Descendants are found by listing ``/proc``: only numbers not seen before are
-read. Because a number may be given again between two listings, everything is looked at anew every
-30 seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
+read. Nothing is listed while no process or thread was born, which the kernel tells in one small
+file. Because a number may be given again between two listings, everything is looked at anew every 30
+seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
 
 At most ``PROCESSES`` processes are read a sample and at most ``DETAIL`` threads (delay, switches,
 state), in turn; what is not read keeps its last value, so a sum over a very large tree lags and
@@ -19,6 +20,7 @@ from collections.abc import Callable
 
 from ouvrage.adapters.clock import monotonic_us, own_cpu_us
 from ouvrage.adapters.kept_file import KeptFile, Room
+from ouvrage.adapters.socket_waits import SocketWaits
 
 TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -60,35 +62,53 @@ class Rising:
 
 
 class Task:
-    """A thread: its delay, switches and state as last read."""
+    """A thread: its processor time and delay, switches and state as last read."""
 
-    __slots__ = ("blocked", "delay_us", "involuntary", "schedstat", "status_path", "voluntary")
+    __slots__ = (
+        "asleep",
+        "at_network",
+        "blocked",
+        "cpu_us",
+        "delay_us",
+        "involuntary",
+        "running",
+        "schedstat",
+        "status",
+        "voluntary",
+    )
 
     def __init__(self, directory: str, room: Room) -> None:
         self.schedstat = KeptFile(f"{directory}/schedstat", room, 128)
-        self.status_path = f"{directory}/status"
-        self.delay_us = self.voluntary = self.involuntary = 0
-        self.blocked = False
+        self.status = KeptFile(f"{directory}/status", room, 4096)
+        self.cpu_us = self.delay_us = self.voluntary = self.involuntary = 0
+        self.asleep = self.at_network = self.blocked = self.running = False
 
     def read_delay(self) -> bool:
-        """Read the time spent waiting for a core; False when the thread is gone."""
+        """Read the time on a core and waiting for one; False when the thread is gone."""
         data = self.schedstat.read()
         if data is None:
             return False
-        self.delay_us = int(data.split()[1]) // 1000
+        words = data.split()
+        self.cpu_us, self.delay_us = int(words[0]) // 1000, int(words[1]) // 1000
         return True
 
-    def read_status(self, room: Room) -> None:
+    def read_status(self) -> None:
         """Read state and context switches, where they can be read."""
-        data = KeptFile(self.status_path, room).read()
+        data = self.status.read()
         if data is None:
             return
         at = data.find(b"\nState:\t")
-        self.blocked = data[at + 8 : at + 9] == b"D"
+        state = data[at + 8 : at + 9]
+        self.blocked, self.asleep, self.running = state == b"D", state == b"S", state == b"R"
         at = data.rfind(b"\nvoluntary_ctxt_switches:")
         if at >= 0:
             words = data[at:].split()
             self.voluntary, self.involuntary = int(words[1]), int(words[3])
+
+    def close(self) -> None:
+        """Give back both descriptors."""
+        self.schedstat.close()
+        self.status.close()
 
 
 class Process:
@@ -152,7 +172,7 @@ class Process:
         self.stat.close()
         self.io.close()
         for task in self.tasks.values():
-            task.schedstat.close()
+            task.close()
 
 
 class ProcessTree:
@@ -168,11 +188,13 @@ class ProcessTree:
         self._apart: set[int] = set()
         self._scan_due = self._rescan_due = 0
         self._turn = 0
-        self._gone_delay = self._gone_voluntary = self._gone_involuntary = 0
+        self._gone_cpu = self._gone_delay = self._gone_voluntary = self._gone_involuntary = 0
         self._reaped_user_us = self._reaped_system_us = self._reaped_faults = 0
         self._reaped_read = self._reaped_written = 0
         self._rising: dict[str, Rising] = {}
+        self._births = Births(room, root)
         self._blkio_told = _delay_accounting(root)
+        self._sockets = SocketWaits(root)
         self.thinned = False
 
     def add(self, pid: int) -> None:
@@ -225,8 +247,10 @@ class ProcessTree:
         """Every counter and gauge of the tree."""
         with self._lock:
             now = monotonic_us()
-            if now >= self._scan_due:
-                self._discover(now, everything=now >= self._rescan_due)
+            if now >= self._rescan_due:
+                self._discover(now, everything=True)
+            elif now >= self._scan_due and self._births.any():
+                self._discover(now, everything=False)
             self._read_processes()
             self._read_details()
             self._turn += 1
@@ -299,10 +323,13 @@ class ProcessTree:
             process, tid = tasks[index]
             if not process.tasks[tid].read_delay():
                 self._forget_task(process.tasks.pop(tid))
+        self._sockets.begin()
         for index in _in_turn(len(tasks), self._turn * STATUS, STATUS):
             process, tid = tasks[index]
             if tid in process.tasks:
-                process.tasks[tid].read_status(Room(0))
+                task = process.tasks[tid]
+                task.read_status()
+                task.at_network = task.asleep and self._sockets.waits(process.pid, tid)
 
     def _forget(self, process: Process) -> None:
         for task in process.tasks.values():
@@ -311,7 +338,8 @@ class ProcessTree:
 
     def _forget_task(self, task: Task) -> None:
         """A thread's delay and switches die with it in the kernel; here they stay in the sum."""
-        task.schedstat.close()
+        task.close()
+        self._gone_cpu += task.cpu_us
         self._gone_delay += task.delay_us
         self._gone_voluntary += task.voluntary
         self._gone_involuntary += task.involuntary
@@ -326,6 +354,7 @@ class ProcessTree:
             "read_bytes": self._reaped_read + sum(p.read_bytes or 0 for p in members),
             "write_bytes": self._reaped_written + sum(p.written or 0 for p in members),
             "run_delay_us": self._gone_delay + sum(task.delay_us for task in tasks),
+            "delay_cpu_us": self._gone_cpu + sum(task.cpu_us for task in tasks),
             "ctx_voluntary": self._gone_voluntary + sum(task.voluntary for task in tasks),
             "ctx_involuntary": self._gone_involuntary + sum(task.involuntary for task in tasks),
             "blkio_delay_us": TICK_US * sum(p.blkio for p in members),
@@ -341,10 +370,33 @@ class ProcessTree:
         values["blocked"] = sum(
             p.blocked or any(task.blocked for task in p.tasks.values()) for p in members
         )
+        values["running"] = sum(task.running for task in tasks)
+        if self._sockets.told:
+            values["at_network"] = sum(task.at_network for task in tasks)
         return values
 
     def _rising_sum(self, name: str, raw: int) -> int:
         return self._rising.setdefault(name, Rising()).take(raw)
+
+
+class Births:
+    """Whether a process or thread was born since this was last asked, as ``/proc/loadavg`` tells.
+
+    Its last word is the number given out last in this PID namespace. Where it is missing, or stands
+    at nought as where something else than the kernel writes that file, the answer is always yes.
+    """
+
+    def __init__(self, room: Room, root: str = "/proc") -> None:
+        self._file = KeptFile(f"{root}/loadavg", room, 128)
+        self._last = b""
+
+    def any(self) -> bool:
+        """Yes where it cannot be told."""
+        words = (self._file.read() or b"").split()
+        last = words[4] if len(words) == 5 else b"0"
+        same = last == self._last and last != b"0"
+        self._last = last
+        return not same
 
 
 def _in_turn(total: int, start: int, most: int) -> list[int]:

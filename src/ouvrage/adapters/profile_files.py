@@ -50,6 +50,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "restart": ("restart_s", "restart"),
     "dataset": ("dataset", "data_in", "dataset_in"),
     "results": ("results", "result", "data_out", "results_out", "egress"),
+    "out_before": ("egress_before", "egress_so_far", "out_before"),
     "egress_to": ("egress_to", "egress_destination", "destination"),
     "checkpoint": ("checkpoint", "checkpoint_size"),
     "checkpoint_every": (
@@ -89,7 +90,7 @@ TIME: dict[str, str] = {
 _TIMES = ("time", "time_s", "times", "decomposition", "time_decomposition", "where", "terms")
 _NEEDS = ("needs", "requires", "need")
 _MEASURED = ("measured", "timing", "timings", "also_measured")
-_SIZES = ("dataset", "results", "checkpoint", "volume", "image", "exchange")
+_SIZES = ("dataset", "results", "out_before", "checkpoint", "volume", "image", "exchange")
 _ROUND = Fraction(1, 100)
 _SUFFIX = {"_bytes": Fraction(1, 10**9), "_gb": Fraction(1), "_gib": Fraction(2**30, 10**9)}
 _SUFFIX["_mb"] = Fraction(1, 1000)
@@ -297,6 +298,7 @@ def _profile(fields: _Fields) -> Profile:
         moves=Moves(
             dataset_gb=fields.gb("dataset"),
             results_gb=fields.gb("results"),
+            out_before_gb=fields.gb("out_before") or Fraction(0),
             egress_to=fields.text("egress_to"),
             checkpoint_gb=fields.gb("checkpoint"),
             checkpoint_every_s=fields.seconds("checkpoint_every"),

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 import sys
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.numbers import decimal_in
 
 if sys.version_info >= (3, 11):
     import tomllib
 
     def _loads(text: str) -> dict[str, Any]:
-        return tomllib.loads(text, parse_float=Decimal)
+        return tomllib.loads(text, parse_float=decimal_in)
 else:
 
     def _loads(text: str) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class PlugMeter:
         return reading_of(said)
 
 
-def fetched(url: str) -> bytes:
+def fetched(url: str, most: int = MOST_BYTES) -> bytes:
     """The body of a URL. ``OSError`` where it is not there in time, or too long."""
     from http.client import HTTPException
     from urllib.request import ProxyHandler, build_opener
@@ -76,11 +76,11 @@ def fetched(url: str) -> bytes:
     opener = build_opener(ProxyHandler({}))
     try:
         with opener.open(url, timeout=TIMEOUT_S) as answer:
-            data = answer.read(MOST_BYTES + 1)
+            data = answer.read(most + 1)
     except HTTPException as error:
         raise OSError(str(error)) from error
-    if len(data) > MOST_BYTES:
-        raise OSError("the answer is too long for a plug's")
+    if len(data) > most:
+        raise OSError("the answer is too long")
     return data
 
 

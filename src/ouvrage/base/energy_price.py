@@ -6,19 +6,12 @@ other: a rate per hour where a tariff was meant is refused.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.base.price import CURRENCY_SIGNS
-
-_PRICE = re.compile(
-    r"(?P<sign>[$€£])?\s*(?P<amount>[+-]?[0-9]*\.?[0-9]+)\s*(?P<currency>[A-Z]{3})?"
-    r"\s*/\s*(?P<per>[A-Za-z]+)",
-    re.ASCII,
-)
+from ouvrage.base.price import written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +42,14 @@ class EnergyPrice:
 
 def parse_energy_price(text: str) -> EnergyPrice:
     """Read ``0.25/kWh``, ``0.25 EUR/kWh`` or ``$0.25/kWh``; ``OuvrageError`` ``electricity/...``."""
-    match = _PRICE.fullmatch(text.strip())
-    if not match:
+    found = written(text)
+    if found is None or found.per is None:
         raise _bad("electricity/unreadable", f"{text!r} is not a price of energy")
-    if match["per"].lower() != "kwh":
-        raise _bad("electricity/unit", f"{text!r} is per {match['per']}, not per kWh")
-    if Decimal(match["amount"]) < 0:
+    if found.per.lower() != "kwh":
+        raise _bad("electricity/unit", f"{text!r} is per {found.per}, not per kWh")
+    if Decimal(found.amount) < 0:
         raise _bad("electricity/negative", f"{text!r} is negative")
-    currency = match["currency"] or CURRENCY_SIGNS.get(match["sign"] or "")
-    return EnergyPrice(amount=match["amount"].lstrip("+"), currency=currency)
+    return EnergyPrice(amount=found.amount, currency=found.currency)
 
 
 def _bad(code: str, message: str) -> OuvrageError:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+NOTHING_WRITTEN = "nothing was written"
+"""The last line of a refusal, where that is true: whoever prints it knows."""
+
 
 class OuvrageError(Exception):
     """A refusal: ``code`` is stable, ``message`` says what was found, ``hint`` what to do.

@@ -7,11 +7,19 @@ whose decimal form does not end is cut at 28 significant digits, half to even.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 DIGITS = 28
 _context = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
+
+
+def decimal_in(text: str) -> Decimal:
+    """A decimal as it is written; ``ValueError`` where its exponent is beyond what one can hold."""
+    try:
+        return Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(f"{text[:40]} is a number beyond all bounds") from error
 
 
 def decimal_text(value: Fraction | Decimal | int) -> str:

@@ -26,12 +26,11 @@ TIME_WORDS = {
     "d": "day",
 }
 CURRENCY_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
-_PRICE = re.compile(
+_WRITTEN = re.compile(
     r"(?P<sign>[$€£])?\s*(?P<amount>[+-]?[0-9]*\.?[0-9]+)\s*(?P<currency>[A-Z]{3})?"
-    r"\s*(?:/\s*(?P<per>[a-z]+))?",
+    r"\s*(?:/\s*(?P<per>[A-Za-z][A-Za-z0-9_-]*))?",
+    re.ASCII,
 )
-
-
 LONGEST_AMOUNT = 36
 """Characters of an amount as typed; a zero may be added in front of it."""
 
@@ -53,30 +52,51 @@ class Price:
         return f"{self.amount} {self.currency}/{self.per}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """An amount as people write one: decimal text, the currency it names, what it is for."""
+
+    amount: str
+    currency: str | None
+    per: str | None
+
+
+def written(text: str) -> Written | None:
+    """Read ``0.30 EUR/h``, ``$0.30``, ``0.25/kWh``, ``0.10 USD/GB-month``; None for anything else.
+
+    The one place that knows how an amount is written; what it may be for is decided by whoever asks.
+    """
+    match = _WRITTEN.fullmatch(text.strip())
+    if not match:
+        return None
+    currency = match["currency"] or CURRENCY_SIGNS.get(match["sign"] or "")
+    return Written(amount=match["amount"].lstrip("+"), currency=currency, per=match["per"])
+
+
 def parse_price(text: str, currency: str | None = None) -> Price:
     """Read ``0.30/h``, ``0.30 EUR/h`` or ``$0.30/h``.
 
     ``currency`` decides where the text names none (default ``EUR``) and must agree where it does.
     Raises ``OuvrageError`` ``price/...``: unreadable, without unit, negative, two currencies.
     """
-    match = _PRICE.fullmatch(text.strip())
-    if not match:
+    found = written(text)
+    if found is None:
         raise _bad("price/unreadable", f"{text!r} is not a price")
-    if match["per"] is None:
+    if found.per is None:
         raise _bad("price/no-unit", f"{text!r} does not say what it is per")
-    per = TIME_WORDS.get(match["per"], match["per"])
+    per = TIME_WORDS.get(found.per, found.per)
     if per not in PER_US:
         raise _bad("price/unknown-unit", f"{text!r}: prices are per s, min, h or day")
-    if Decimal(match["amount"]) < 0:
+    if Decimal(found.amount) < 0:
         raise _bad("price/negative", f"{text!r} is negative")
-    if len(match["amount"]) > LONGEST_AMOUNT:
+    if len(found.amount) > LONGEST_AMOUNT:
         raise _bad("price/too-long", f"an amount has at most {LONGEST_AMOUNT} characters")
-    named = match["currency"] or CURRENCY_SIGNS.get(match["sign"] or "")
+    named = found.currency
     if currency is not None and not re.fullmatch("[A-Z]{3}", currency):
         raise _bad("price/currency", f"{currency!r} is not a currency code such as EUR")
     if named and currency and named != currency:
         raise _bad("price/two-currencies", f"{text!r} is in {named}, --currency says {currency}")
-    return Price(amount=_tidy(match["amount"]), currency=named or currency or "EUR", per=per)
+    return Price(amount=_tidy(found.amount), currency=named or currency or "EUR", per=per)
 
 
 def _tidy(amount: str) -> str:

@@ -20,6 +20,7 @@ from ouvrage.books.money import NANO
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import Told, earned
+from ouvrage.books.spans import merged, within
 from ouvrage.books.terms import term
 from ouvrage.model.sites import DevicePlaced
 
@@ -32,7 +33,8 @@ class Account:
 
     ``unknown`` says by line and device why a cost is not known; ``notes`` are things to say beside
     the figures. ``lines`` are the postings by cell, ``earning`` the nodes that earned anything,
-    ``placed`` the placings of each device that counted.
+    ``placed`` the placings of each device that counted, ``covered`` by device the time of which
+    something says what was done or earned, and the time owned.
     """
 
     record: OwnerRecord
@@ -46,6 +48,7 @@ class Account:
     lines: Mapping[Cell, Sequence[tuple[str, Sum]]]
     earning: frozenset[str]
     placed: Mapping[str, Sequence[Known[DevicePlaced]]]
+    covered: Mapping[str, tuple[int, int]]
 
     @property
     def cells(self) -> list[Cell]:
@@ -87,7 +90,27 @@ def account(record: OwnerRecord, site: str, period: Period, sums: Sums | None = 
         lines=_by_cell(sums),
         earning=frozenset(cell.node for line, cell in sums if line.startswith("revenue.")),
         placed={device: record.placed.get(device, ()) for device in grid.models},
+        covered=_covered(record, grid),
     )
+
+
+def _covered(record: OwnerRecord, grid: Grid) -> dict[str, tuple[int, int]]:
+    """By device: the time of which a state or an earning is known, and the time that it was owned."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for each in (*record.earnings, *record.leases):
+        if each.meets(grid.period.from_us, grid.period.to_us):
+            spans.setdefault(each.value.about, []).append((each.valid_from, each.end))
+    found: dict[str, tuple[int, int]] = {}
+    for node, devices in grid.stretches.items():
+        shared = [*spans.get(f"node:{node}", ()), *spans.get(f"site:{grid.site}", ())]
+        for device, stretches in devices.items():
+            own = spans.get(f"device:{device}", ())
+            known = [(s.from_us, s.to_us) for s in stretches if s.grade is not None]
+            stood = [(s.from_us, s.to_us) for s in stretches]
+            told = within(merged([*shared, *own, *known]), merged(stood))
+            before = found.get(device, (0, 0))
+            found[device] = (before[0] + told, before[1] + sum(s.us for s in stretches))
+    return found
 
 
 def _by_cell(sums: Sums) -> dict[Cell, list[tuple[str, Sum]]]:
@@ -145,8 +168,8 @@ def _profits(sums: Sums) -> Iterable[tuple[Cell, int]]:
 def _carried(total: int, profits: Mapping[Cell, int]) -> Iterable[tuple[Cell, int]]:
     """Split a tax over nodes, then devices, then cells, each by its own profit where it made one."""
     for _, nano, inside in _by_profit(total, profits, lambda cell: cell.node):
-        for _, part, within in _by_profit(nano, inside, lambda cell: cell.device):
-            for cell, share, _ in _by_profit(part, within, lambda cell: cell):
+        for _, part, ours in _by_profit(nano, inside, lambda cell: cell.device):
+            for cell, share, _ in _by_profit(part, ours, lambda cell: cell):
                 yield cell, share
 
 

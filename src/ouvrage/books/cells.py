@@ -134,14 +134,13 @@ class Grid:
                         found[cell] = found.get(cell, 0) + us
         return list(found.items()) or ([] if only else [(self._itself(about), 1)])
 
-    def _within(self, about: str) -> Iterable[list[tuple[Stretch, ...]]]:
+    def _within(self, about: str) -> Iterable[Iterable[tuple[Stretch, ...]]]:
         sort, _, name = about.partition(":")
-        for node, devices in self.stretches.items():
-            if sort == "device":
-                if name in devices:
-                    yield [devices[name]]
-            elif sort != "node" or node == name:
-                yield list(devices.values())
+        if sort == "node":
+            return [self.stretches[name].values()] if name in self.stretches else []
+        if sort == "device":
+            return [[devices[name]] for devices in self.stretches.values() if name in devices]
+        return [devices.values() for devices in self.stretches.values()]
 
     def _itself(self, about: str) -> Cell:
         sort, _, name = about.partition(":")

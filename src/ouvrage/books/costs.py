@@ -77,6 +77,7 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
     _support(record, grid, sums)
     _loans(record, grid, sums, told)
     _stakes(record, grid, sums)
+    _payouts(record, grid, sums)
     found = {
         "electricity": electricity,
         "cooling": electricity,
@@ -99,7 +100,7 @@ def _bills(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
             line=f"cost.{line}", value=money.amount * share, grade=money.grade,
             method="as billed, spread over the days of the bill", keys=money.keys,
         )  # fmt: skip
-        about = f"site:{grid.site}" if bill.about.startswith("channel:") else bill.about
+        about = bill.about if grid.holds(bill.about) else f"site:{grid.site}"
         only = bill.about[8:] if bill.about.startswith("channel:") else None
         from_us, to_us = max(each.valid_from, period.from_us), min(each.end, period.to_us)
         weights = _of_channel(sums, only) if only else []
@@ -107,9 +108,10 @@ def _bills(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
 
 
 def _concerns(record: OwnerRecord, grid: Grid, about: str) -> bool:
-    """Whether a cost is of this site: a channel's is of the first one."""
+    """Whether a cost is of this site: what stands at none, a channel's or a tenant's, is of the first."""
     first = record.sites[0].value.site if record.sites else ""
-    return grid.holds(about) or (about.startswith("channel:") and grid.site == first)
+    nowhere = about.startswith(("channel:", "tenant:"))
+    return grid.holds(about) or (nowhere and grid.site == first)
 
 
 def _of_channel(sums: Sums, channel: str) -> list[tuple[Cell, int]]:
@@ -164,6 +166,8 @@ def _support(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
     logged: set[str] = set()
     for each in record.support:
         if not grid.period.from_us <= each.valid_from < grid.period.to_us:
+            continue
+        if not _concerns(record, grid, each.value.about):
             continue
         about = each.value.about if grid.holds(each.value.about) else f"site:{grid.site}"
         price = term(record, about, "support_price", each.valid_from)
@@ -241,6 +245,25 @@ def _stakes(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
             amount,
             weights or grid.weights(f"site:{grid.site}", grid.period.from_us, grid.period.to_us),
         )
+
+
+def _payouts(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
+    """The charge for each payout that a channel announced in the period."""
+    if not record.sites or record.sites[0].value.site != grid.site:
+        return
+    for each in record.invoices:
+        at_us, channel = each.value.issued_us, each.value.channel
+        if not grid.period.from_us <= at_us < grid.period.to_us:
+            continue
+        charge = grid.terms.at(f"channel:{channel}", "payout_fee", at_us)
+        if charge is not None and charge.value:
+            amount = Amount(
+                line="cost.fee", value=charge.value, grade=max(charge.grade, each.grade),
+                method=f"a charge for each payout ({charge.said_by or 'as stated'})",
+                keys=(*charge.keys, *each.keys),
+            )  # fmt: skip
+            weights = _of_channel(sums, channel)
+            post(sums, amount, weights or grid.weights(f"site:{grid.site}", at_us, at_us + 1))
 
 
 def _depreciation(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> dict[str, str]:

@@ -27,7 +27,9 @@ from ouvrage.books.wall import ORDER, Counter, Part, Reads, metered
 from ouvrage.model.meters import EnergyRead
 
 TERMS = ("idle_power_w", "load_power_w")
-_AT_WORK = {"working": Fraction(1), "unknown": Fraction(1, 2)}
+UNSEEN = ("held", "unknown")
+"""States in which nobody saw the load: power is taken half way between idle and full."""
+_AT_WORK = {"working": Fraction(1), **dict.fromkeys(UNSEEN, Fraction(1, 2))}
 """The share of the way from idle to full power in a state; of the others it is nothing."""
 ATTO = 10**18
 BY_STATE = "watts for each state x its time, no meter"

@@ -15,11 +15,13 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text, significant
 from ouvrage.base.time import HOUR
 from ouvrage.books.account import Account, account, money, profit_nano
-from ouvrage.books.calendar import NO_FACT
+from ouvrage.books.energy import UNSEEN
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import RULES, rule_for, term
 from ouvrage.model.assets import Asset
+
+UNSEEN_LOAD = "load that nobody saw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +86,11 @@ def _unpriced(made: Account) -> Iterator[Gap]:
 
 
 def _unseen(made: Account) -> Iterator[Gap]:
-    """Hours of which nobody says what the devices did: their power may be that of idling or of work."""
+    """Hours in which nobody saw the load: their power may be that of idling or of work."""
     grid = made.grid
     hours, swing = Fraction(0), Fraction(0)
     for stretch in grid.all():
-        if stretch.state != "unknown" or stretch.cause != NO_FACT:
+        if stretch.state not in UNSEEN:
             continue
         about, us = f"device:{stretch.device}", stretch.us
         idle, load = (
@@ -101,7 +103,7 @@ def _unseen(made: Account) -> Iterator[Gap]:
     if hours:
         owned = sum((Fraction(stretch.us, HOUR) for stretch in grid.all()), Fraction(0))
         yield Gap(
-            what="what the devices did", abouts=tuple(f"node:{node}" for node in grid.nodes), unit="h",
+            what=UNSEEN_LOAD, abouts=tuple(f"node:{node}" for node in grid.nodes), unit="h",
             held=hours, low=Fraction(0), high=owned, source="no fact says it",
             why="their power is taken half way between idling and work", moves=(swing, -swing),
             fill="ouvrage own state node:NODE STATE --from TIME --to TIME",

@@ -12,7 +12,7 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text, fixed
 from ouvrage.base.text import safe
-from ouvrage.books.gaps import Gap, held_text, range_text
+from ouvrage.books.gaps import UNSEEN_LOAD, Gap, held_text, range_text
 from ouvrage.books.variance import PARTS, Variance
 from ouvrage.pricing.words import mark
 
@@ -77,20 +77,17 @@ def weakest_line(gaps: Sequence[Gap], currency: str, plain: bool) -> str | None:
     if first is None or first.moves is None:
         return None
     to = " to " if plain else "–"
-    held = (
-        f"{held_text(first)} assumed" if first.what != "what the devices did" else held_text(first)
-    )
+    held = f"{held_text(first)} assumed, plausibly {range_text(first, to)}"
+    held = held_text(first) if first.what == UNSEEN_LOAD else held
     return (
-        f"the weakest figure is {name_of(first)} ({held}, plausibly {range_text(first, to)}): "
+        f"the weakest figure is {name_of(first)} ({held}): "
         f"it could move the margin by {moves_text(first, plain)} {currency}"
     )
 
 
-def variance_line(found: Variance, before: str, plain: bool) -> str:
-    """``+12.30 against October 2026: price -3.00 · volume +20.00 · …``."""
-    if found.parts is None:
-        return f"against {before}: {signed(found.after - found.before)} counted; not divided: {safe(found.why or '')}"
-    parts = " · ".join(f"{name} {signed(found.parts[name])}" for name in PARTS)
+def variance_line(found: Variance, before: str) -> str:
+    """``+12.30 against October 2026: price -3.00 · volume +20.00 · …``; for one that is divided."""
+    parts = " · ".join(f"{name} {signed((found.parts or {})[name])}" for name in PARTS)
     return f"{signed(found.after - found.before)} against {before}: {parts}"
 
 

@@ -51,31 +51,51 @@ def pnl(
     """The statement of a site over a period, an object of ``BY`` a row.
 
     ``payback`` adds what came back since the purchase, which goes over the whole record; None: for
-    at most ``MOST_DEVICES``. Raises ``OuvrageError`` ``books/...``: no such site, a currency without a rate.
+    at most ``MOST_DEVICES``. Raises ``OuvrageError`` ``books/...``: no such site, a currency without
+    a rate.
     """
-    made = account(record, site, period)
-    wanted = len(made.grid.models) <= MOST_DEVICES if payback is None else payback
-    so_far = _since_the_start(record, site, period) if wanted else None
+    return statement_of(account(record, site, period), by, payback=payback)
+
+
+def statement_of(made: Account, by: str, *, payback: bool | None = None) -> Statement:
+    """The statement that an account gives, as ``pnl`` describes it."""
+    grid, period = made.grid, made.grid.period
+    wanted = len(grid.models) <= MOST_DEVICES if payback is None else payback
+    so_far = _since_the_start(made.record, grid.site, period) if wanted else None
     key = key_of(made, by)
     groups: dict[str, list[Cell]] = {}
     for cell in made.cells:
         groups.setdefault(key(cell), []).append(cell)
+    back = so_far if by in ("gpu", "node", "site") else None
     rows = [
-        sheet_of(
-            made, cells, f"{name}/{period.name}", so_far if by in ("gpu", "node", "site") else None
-        )
+        sheet_of(made, cells, f"{name}/{period.name}", back)
         for name, cells in sorted(groups.items(), key=lambda item: (item[0] == UNSOLD, item[0]))
     ]
-    total = sheet_of(made, made.cells, f"{site}/{period.name}", so_far)
     return Statement(
-        site=site,
-        currency=made.grid.currency,
+        site=grid.site,
+        currency=grid.currency,
         period=period,
         by=by,
         rows=tuple(rows),
-        total=total,
+        total=sheet_of(made, made.cells, f"{grid.site}/{period.name}", so_far),
         notes=made.notes,
     )
+
+
+def sheet_named(made: Account, name: str) -> Sheet | None:
+    """The sheet of one object: a node, GPU, site, channel, tenant or class, looked for in this order.
+
+    With what came back since the purchase where a statement would have it. None for no such object.
+    """
+    for by in ("node", "gpu", "site", "channel", "tenant", "class"):
+        key = key_of(made, by)
+        cells = [cell for cell in made.cells if key(cell) == name]
+        if cells:
+            few = len(made.grid.models) <= MOST_DEVICES and by in ("gpu", "node", "site")
+            period = made.grid.period
+            so_far = _since_the_start(made.record, made.grid.site, period) if few else None
+            return sheet_of(made, cells, f"{name}/{period.name}", so_far)
+    return None
 
 
 def key_of(made: Account, by: str) -> Callable[[Cell], str]:
@@ -240,27 +260,35 @@ def _total(path: str, unit: str, parts: Sequence[tuple[int, Figure]], how: str) 
     return known(path, value, unit, grade, how, inputs=inputs, shares=shares or None)
 
 
-def _revenue(chosen: _Chosen, _: Mapping[str, Figure]) -> Iterable[Figure]:
+LEAST_COVERED = Fraction(9, 10)
+"""The share of owned time of which something must be known before a sum of it is called revenue."""
+
+
+def _revenue(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     figures = [
         _line(chosen, f"revenue.{name}", "nothing of the sort is recorded") for name in LINES
     ]
     yield from figures
-    if not any(figure.value for figure in figures) and _nothing_known(chosen):
-        yield unknown(
-            "revenue.total", chosen.currency, "all revenue",
-            "nothing says what was earned, nor what the devices did", inputs=[f.path for f in figures],
-        )  # fmt: skip
+    parts = [(1, figure) for figure in figures]
+    yield _total("revenue.recorded", chosen.currency, parts, "all revenue that is recorded")
+    told, owned = _coverage(chosen)
+    covered = Fraction(told, owned) if owned else Fraction(1)
+    how = "share of owned time of which a fact says what was done or earned"
+    yield known("coverage.revenue", covered, "1", made["hours.owned"].grade or Grade.ASSUMED, how)
+    if covered >= LEAST_COVERED:
+        yield _total("revenue.total", chosen.currency, parts, "all revenue")
     else:
-        yield _total("revenue.total", chosen.currency, [(1, f) for f in figures], "all revenue")
+        blank = f"{min(99, round(100 * (1 - covered)))} % of the" if covered else "all the"
+        why = f"of {blank} time no fact says what was done or earned"
+        inputs = [figure.path for figure in figures]
+        yield unknown("revenue.total", chosen.currency, "all revenue", why, inputs=inputs)
 
 
-def _nothing_known(chosen: _Chosen) -> bool:
-    """Whether no fact says what these devices did, nor what their nodes earned."""
-    made, nodes = chosen.made, {cell.node for cell in chosen.cells}
-    if nodes & made.earning:
-        return False
-    states = [made.hours.get(cell, {}) for cell in chosen.cells]
-    return not any(us for each in states for state, us in each.items() if state != "unknown")
+def _coverage(chosen: _Chosen) -> tuple[int, int]:
+    """The time of these devices of which something is known, and the time owned."""
+    covered = chosen.made.covered
+    both = [covered[d] for d in {cell.device for cell in chosen.cells} if d in covered]
+    return sum(told for told, _ in both), sum(owned for _, owned in both)
 
 
 def _sold_us(chosen: _Chosen) -> int:
@@ -341,7 +369,12 @@ def _rates(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     by_calendar = sold.method == BY_CALENDAR
     base = hours if by_calendar else made["hours.owned"]
     words = "of the hours whose state is known" if by_calendar else "of the hours owned"
-    yield _ratio("utilisation", sold, base, "1", f"hours sold, {words}")
+    seen = made["coverage.hours"].value
+    if by_calendar and seen is not None and Fraction(seen) < LEAST_SEEN:
+        why = "of more than half of the hours no fact says the state"
+        yield unknown("utilisation", "1", words, why, inputs=(sold.path, base.path))
+    else:
+        yield _ratio("utilisation", sold, base, "1", f"hours sold, {words}")
     per_hour = f"{chosen.currency}/h"
     asked = _memo(chosen, ASKED, "asked.money", chosen.currency, "price asked x hours")
     asked_hours = _memo(chosen, ASKED_HOURS, "asked.hours", "h", "hours at a price asked")
@@ -353,6 +386,9 @@ def _rates(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     yield _ratio("rate.effective", made["revenue.gpu"], sold, per_hour, "GPU revenue / hours sold")
     yield _ratio("margin.per_sold_hour", made["margin.net"], sold, per_hour, "margin / hours sold")
 
+
+LEAST_SEEN = Fraction(1, 2)
+"""The share of owned hours whose state must be known before a share sold is told from them."""
 
 BY_CALENDAR = "working + held + reserved by the calendar"
 

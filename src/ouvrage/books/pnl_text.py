@@ -52,7 +52,7 @@ def answer(sheet: Sheet, period: Period, plain: bool) -> str:
     margin, name, when = sheet["margin.net"], safe(name_of(sheet)), period_words(period)
     cut = "" if _whole(sheet, period) else " so far"
     if margin.value is None:
-        return f"{name}: {_not_known(sheet, plain)} in {when}{cut}; {_sold_words(sheet)}."
+        return f"{name}: {_not_known(sheet, f'{when}{cut}', plain)}; {_sold_words(sheet)}."
     value = Fraction(margin.value)
     verb = "earned" if value >= 0 else "lost"
     said = f"{name} {verb} {fixed(abs(value), 2)} {margin.unit}{mark(margin.grade, plain)} in {when}{cut}"
@@ -66,15 +66,17 @@ def _whole(sheet: Sheet, period: Period) -> bool:
     return sheet.as_of >= period.to_us
 
 
-def _not_known(sheet: Sheet, plain: bool) -> str:
-    """What can be said where the margin cannot: what it contributed, or took in, and what lacks."""
-    why = sheet["margin.net"].why or ""
-    for path, words in (("contribution", "it left"), ("revenue.total", "it took in")):
-        figure = sheet[path]
-        if figure.value is not None:
-            shown = f"{words} {fixed(Fraction(figure.value), 2)} {figure.unit}{mark(figure.grade, plain)}"
-            return f"{shown} before what is not known ({safe(_reason(why))})"
-    return f"nothing can be said of its margin ({safe(_reason(why))})"
+def _not_known(sheet: Sheet, when: str, plain: bool) -> str:
+    """What can be said where the margin cannot: what it left, or took in, and what lacks."""
+    why = safe(_reason(sheet["margin.net"].why or ""))
+    left, recorded = sheet["contribution"], sheet["revenue.recorded"]
+    if left.value is not None:
+        shown = f"{fixed(Fraction(left.value), 2)} {left.unit}{mark(left.grade, plain)}"
+        return f"it left {shown} in {when} before what is not known: {why}"
+    if recorded.value:
+        shown = f"{fixed(Fraction(recorded.value), 2)} {recorded.unit}{mark(recorded.grade, plain)}"
+        return f"no margin can be told for {when}: {why}; {shown} of revenue is recorded"
+    return f"no margin can be told for {when}: {why}"
 
 
 def _reason(why: str) -> str:
@@ -121,6 +123,8 @@ def hours_line(sheet: Sheet, plain: bool) -> str:
 def revenue_line(sheet: Sheet, plain: bool) -> str:
     """``680.12  485.8 h sold at 1.40 (list 1.60)`` and what was earned otherwise."""
     line = _money(sheet["revenue.total"], plain)
+    if sheet["revenue.total"].value is None:
+        line += f"; {_money(sheet['revenue.recorded'], plain)} is recorded"
     sold, rate, asked = (sheet.number(p) for p in ("hours.sold", "rate.effective", "rate.list"))
     if sold and rate is not None:
         at = "about " if sheet["hours.sold"].grade == Grade.ASSUMED else ""
@@ -130,7 +134,8 @@ def revenue_line(sheet: Sheet, plain: bool) -> str:
         f"{_REVENUE.get(path[8:], path[8:])} {_money(sheet[path], plain)}"
         for path in sheet.figures
         if path.startswith("revenue.")
-        and path not in ("revenue.total", "revenue.gpu", "revenue.per_owned_hour")
+        and path
+        not in ("revenue.total", "revenue.recorded", "revenue.gpu", "revenue.per_owned_hour")
         and sheet[path].value
     ]
     return line + (f"; {', '.join(others)} of it" if others else "")

@@ -47,6 +47,10 @@ def earned(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
     for each in record.earnings:
         if grid.period.overlap(each.valid_from, each.end) and grid.holds(each.value.about):
             _channel_says(record, grid, each, sums, told)
+    for about in _strangers(record, grid):
+        told.add(
+            f"what is stated about {about} is not counted: no site has it; ouvrage own says where it stands"
+        )
     covered = _covered(record)
     for node in grid.nodes:
         for lease, cell, from_us, to_us in _leased(grid, node, told):
@@ -55,6 +59,22 @@ def earned(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
             ):
                 _lease_earns(record, grid, lease, cell, (begins, ends), sums, told)
     _own_use(record, grid, sums)
+
+
+def _strangers(record: OwnerRecord, grid: Grid) -> list[str]:
+    """What earned or cost something in the period and stands at no site, told with the first site's."""
+    if not record.sites or record.sites[0].value.site != grid.site:
+        return []
+    sites = {f"site:{each.value.site}" for each in record.sites}
+    known = {*sites, *(f"node:{n}" for n in record.homes), *(f"device:{d}" for d in record.placed)}
+    stated = [
+        each.value.about
+        for each in (*record.earnings, *record.bills)
+        if each.meets(grid.period.from_us, grid.period.to_us)
+    ]
+    return sorted(
+        about for about in set(stated) - known if not about.startswith(("channel:", "tenant:"))
+    )
 
 
 def _channel_says(

@@ -15,7 +15,7 @@ from fractions import Fraction
 from ouvrage.base.time import HOUR
 from ouvrage.books.account import Account, money, profit_nano
 from ouvrage.books.calendar import SOLD
-from ouvrage.books.pnl import class_name
+from ouvrage.books.pnl import LEAST_COVERED, LEAST_SEEN, class_name
 
 PARTS = ("price", "volume", "mix", "efficiency", "fixed")
 _PER_HOUR = ("cost.fee", "cost.failed", "cost.electricity", "cost.cooling")
@@ -58,13 +58,11 @@ def variance(before: Account, after: Account) -> Variance:
 
 
 def _blind(made: Account) -> str | None:
-    """Why hours sold are not known, or None."""
-    earned = any(held.nano for (line, _), held in made.sums.items() if line == "revenue.gpu")
-    known = any(
-        us for states in made.hours.values() for state, us in states.items() if state != "unknown"
-    )
-    if not known and (earned or made.hours):
-        return f"nothing says what the devices did in {made.grid.period.name}"
+    """Why hours sold or what they earned are not known well enough, or None."""
+    told, owned = (sum(both[i] for both in made.covered.values()) for i in (0, 1))
+    blank = sum(states.get("unknown", 0) for states in made.hours.values())
+    if owned and (Fraction(told, owned) < LEAST_COVERED or Fraction(blank, owned) > 1 - LEAST_SEEN):
+        return f"too little says what the devices did and earned in {made.grid.period.name}"
     return None
 
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
+from ouvrage.books.account import account
+from ouvrage.books.cells import UNNAMED
 from ouvrage.books.period import Period, month_of, period_named
-from ouvrage.books.pnl import pnl
+from ouvrage.books.pnl import UNSOLD, class_name, sheet_named
 from ouvrage.books.record import BOOK_KINDS, OwnerRecord, owner_record
 from ouvrage.cli.ledger import Ledger, past
 from ouvrage.evidence.figures import Sheet
@@ -106,6 +108,8 @@ def book_sheet(
     """
     name, _, period = text.partition("/")
     books = books_of(ledger, as_of)
+    if not period and name not in _names(books.record):
+        return None
     for site in sorted({each.value.site for each in books.record.sites}):
         named = (
             period_named(period, books.zone(site))
@@ -113,9 +117,17 @@ def book_sheet(
             else _latest(books.record, books.zone(site))
         )
         held, passed = within(books, ledger, named, as_of)
-        for by in ("node", "gpu", "site", "channel", "tenant", "class"):
-            statement = pnl(held.record, site, passed, by)
-            for sheet in statement.rows:
-                if sheet.object == f"{name}/{named.name}":
-                    return sheet, held.records
+        sheet = sheet_named(account(held.record, site, passed), name)
+        if sheet is not None:
+            return sheet, held.records
     return None
+
+
+def _names(record: OwnerRecord) -> set[str]:
+    """Everything in the books that can be named without a period."""
+    sold = [each.value for each in (*record.earnings, *record.leases, *record.states)]
+    found: set[str | None] = {UNSOLD, UNNAMED, *record.homes, *record.placed}
+    found |= {each.value.site for each in record.sites}
+    found |= {value.channel for value in sold} | {value.tenant for value in sold}
+    found |= {class_name(each.value.model) for each in record.devices}
+    return {name for name in found if name is not None}

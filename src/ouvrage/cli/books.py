@@ -13,7 +13,7 @@ import click
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
-from ouvrage.books.account import account
+from ouvrage.books.account import Account, account
 from ouvrage.books.calendar_text import calendar_json, calendar_text
 from ouvrage.books.cells import grid_of
 from ouvrage.books.gaps import Gap, gaps
@@ -28,7 +28,7 @@ from ouvrage.books.gaps_text import (
     worth_filling,
 )
 from ouvrage.books.period import Period, period_before
-from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, pnl
+from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.books_asked import Asked, asked, same_period, site_option
@@ -73,8 +73,8 @@ def pnl_(
     """Hours, revenue, every cost and the margin of each GPU, node, channel or tenant."""
     with opened() as ledger:
         question = asked(ledger, site, (month, year, begins, ends), as_of)
-        statement = pnl(question.books.record, question.site, question.passed, by)
-        beside = _beside(question)
+        made = account(question.books.record, question.site, question.passed)
+        statement, beside = statement_of(made, by), _beside(question, made)
     if as_json:
         say_json({**statement_json(statement), **_beside_json(beside)})
     else:
@@ -83,23 +83,25 @@ def pnl_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What stands beside a statement: its gaps (none where there are too many devices), the change."""
+    """What stands beside a statement: its gaps and the change since the period before.
+
+    Neither where there are more than ``MOST_DEVICES``: each takes a whole account more.
+    """
 
     gaps: Sequence[Gap]
     change: Variance | None
     before: Period
 
 
-def _beside(question: Asked) -> Beside:
+def _beside(question: Asked, made: Account) -> Beside:
     record, site, passed = question.books.record, question.site, question.passed
     before = period_before(question.period)
-    now = account(record, site, passed)
+    few = len(made.grid.models) <= MOST_DEVICES
     begun = any(each.valid_from < before.to_us for each in record.nodes)
-    compared = passed.to_us == question.period.to_us and begun
-    change = variance(account(record, site, before), now) if compared else None
+    compared = few and begun and passed.to_us == question.period.to_us
     return Beside(
-        gaps=gaps(record, site, passed) if len(now.grid.models) <= MOST_DEVICES else (),
-        change=change,
+        gaps=gaps(record, site, passed) if few else (),
+        change=variance(account(record, site, before), made) if compared else None,
         before=before,
     )
 
@@ -119,11 +121,10 @@ def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> 
         head, rows = rows_table(statement, plain)
         lines += [*(f"  {line}" for line in table(head, rows, "<>>>>>>>").splitlines()), ""]
     lines += detail(first, plain)
-    if beside.change is not None:
-        lines.append(
-            f"  change    {variance_line(beside.change, period_words(beside.before), plain)}"
-        )
-    weakest = weakest_line(beside.gaps, statement.currency, plain)
+    if beside.change is not None and beside.change.parts is not None:
+        lines.append(f"  change    {variance_line(beside.change, period_words(beside.before))}")
+    known = first["margin.net"].value is not None
+    weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
     return "\n".join([*lines, "", _more(first, period)])

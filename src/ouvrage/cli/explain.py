@@ -1,7 +1,7 @@
 """``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on.
 
 Decides which sheet of figures a name belongs to: a run's, a comparison's, a claim's, a rental's, a
-campaign's, or one of the books. A name without a path lists the sheet.
+campaign's, a job's, or one of the books. A name without a path lists the sheet.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
     R7K2                          every figure of a run, with its name
     rental/K3M9:cost.held         one of a rental
     campaign/NAME:cost.total      one of a campaign
+    job/ID:cost_per_unit.all_in   one of a job over several hosts
     node-1/2026-11:margin.net     one of the books: a node, GPU, site, channel or tenant
     claim/NAME:value              what somebody states, with its grade
 
@@ -86,12 +87,12 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
 
 
 def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]:
-    """The figures of a run, a comparison, a claim, a rental or a campaign, and their records."""
+    """The figures of a run, a comparison, a claim, a rental, a campaign or a job, and their records."""
     as_of = past(name.as_of, ledger)
     one_object = name.objects[0] if len(name.objects) == 1 else ""
     if one_object in CLAIMS or one_object.startswith("claim/"):
         return _claimed(ledger, one_object.removeprefix("claim/"), as_of)
-    if one_object.startswith(("campaign/", "rental/")):
+    if one_object.startswith(("campaign/", "rental/", "job/")):
         return _spending(ledger, one_object, as_of)
     found = _booked(ledger, one_object, as_of)
     if found is not None:
@@ -121,10 +122,13 @@ def _booked(
 
 
 def _spending(ledger: Ledger, text: str, as_of: int | None) -> tuple[Sheet, Sequence[Recorded]]:
-    """The figures of ``rental/CODE`` or ``campaign/NAME``."""
-    from ouvrage.cli import campaigning, renting
+    """The figures of ``rental/CODE``, ``campaign/NAME`` or ``job/ID``."""
+    from ouvrage.cli import campaigning, jobs, renting
 
     sort, _, called = text.partition("/")
+    if sort == "job":
+        held = jobs.job_found(ledger, called, as_of)
+        return held.report.sheet, held.records
     if sort == "campaign":
         found = campaigning.campaign_found(ledger, called, as_of)
         return campaign_sheet(found.campaign), found.records

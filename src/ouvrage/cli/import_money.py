@@ -6,7 +6,7 @@ another currency than the books' are told with the rate that is missing; nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,34 +18,31 @@ from ouvrage.adapters.feeds.bills_csv import Defaults, read_bills
 from ouvrage.adapters.feeds.camt import read_camt
 from ouvrage.adapters.feeds.mapping import TableMap, load_mapping, shipped, shipped_text
 from ouvrage.adapters.feeds.table import decoded
-from ouvrage.adapters.feeds.told import Told, day_text
+from ouvrage.adapters.feeds.told import Told
 from ouvrage.base.grades import Grade
+from ouvrage.base.names import check_name
 from ouvrage.base.numbers import fixed
-from ouvrage.base.time import DAY
 from ouvrage.cli.import_told import (
     Imported,
     about_of,
+    counted,
     covered,
     joined,
     missing_days,
     nodes_of,
     pairs,
+    rates_needed,
     read_bytes,
     recorded,
     site_zone,
     tell,
-    values,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.cash import COSTS, BankLine, CostBill
 from ouvrage.model.earnings import Earning
-from ouvrage.model.offers import ExchangeRate
-from ouvrage.model.sites import Site
-
-_RATE_DAYS = 7
 
 
 @click.command(name="earnings")
@@ -58,6 +55,7 @@ _RATE_DAYS = 7
 @click.option("--channel", metavar="NAME", help="What you call the channel (as in the mapping).")
 @click.option("--zone", metavar="ZONE", help="The zone of its days (the mapping's, the site's).")
 @json_option
+@plain_option
 def earnings(
     files: tuple[Path, ...],
     name: str,
@@ -66,6 +64,7 @@ def earnings(
     channel: str | None,
     zone: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Earnings from a marketplace's CSV, by a mapping of its columns.
 
@@ -74,6 +73,7 @@ def earnings(
     """
     mapping = load_mapping(name, "earnings")
     called = channel or mapping.channel or mapping.name
+    check_name("channel", called, "--channel akash")
     with opened() as ledger:
         where = site_zone(ledger, zone)
         read: list[tuple[Told, list[mapped_earnings.Earned]]] = []
@@ -90,11 +90,14 @@ def earnings(
         subjects: dict[str | None, str] = {m: f"node:{node}" for m, node in node_of.items()}
         if any(each.machine is None for _, found in read for each in found):
             subjects[None] = about_of(ledger, about)
-        for told, found in read:
-            told.stated += mapped_earnings.statements(found, called, subjects, Grade.METERED)
+        said = mapped_earnings.statements(
+            [found for _, found in read], called, subjects, Grade.METERED
+        )
+        for (told, _), stated in zip(read, said, strict=True):
+            told.stated += stated
         done = _both(ledger, [told for told, _ in read])
     done.more = "What it comes to: ouvrage books pnl"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _both(ledger: Ledger, every: list[Told]) -> Imported:
@@ -121,30 +124,6 @@ def _sums(stated: Iterable[Stated]) -> str:
     return " and ".join(f"{fixed(amount, 2)} {code}" for code, amount in sorted(sums.items()))
 
 
-def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
-    """Tell which days have amounts in another currency than the books' and no rate of that week."""
-    own = {each.currency for each in values(ledger, Site.KIND)}
-    if len(own) != 1:
-        return
-    home = own.pop()
-    known: dict[str, set[str]] = {}
-    for rate in values(ledger, ExchangeRate.KIND):
-        if home in (rate.base, rate.quote):
-            known.setdefault(rate.quote if rate.base == home else rate.base, set()).add(rate.day)
-    absent: dict[str, set[int]] = {}
-    for each in stated:
-        code, day = each.value.currency, each.valid_from // DAY
-        near = {day_text(day - back) for back in range(_RATE_DAYS + 1)}
-        if code != home and not near & known.get(code, set()):
-            absent.setdefault(code, set()).add(day)
-    for code, days in sorted(absent.items()):
-        first = day_text(min(days))
-        told.note(
-            f"{len(days)} day{'s' * (len(days) != 1)} with {code} have no rate to {home}: "
-            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO (it counts for {_RATE_DAYS} days)"
-        )
-
-
 @click.command(name="bank")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--mapping", "name", metavar="NAME|FILE", default="bank", help="For CSV (bank).")
@@ -152,6 +131,7 @@ def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
 @click.option("--currency", metavar="CODE", help="The currency, where a CSV does not name it.")
 @click.option("--zone", metavar="ZONE", help="The zone of its days (the site's).")
 @json_option
+@plain_option
 def bank(
     files: tuple[Path, ...],
     name: str,
@@ -159,6 +139,7 @@ def bank(
     currency: str | None,
     zone: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Lines of a bank account, from camt.053 or CSV.
 
@@ -180,9 +161,9 @@ def bank(
         rates_needed(ledger, every[0], said)
     came = [each for each in said if Fraction(each.value.amount) > 0]
     left = [each for each in said if Fraction(each.value.amount) < 0]
-    done.first = f"{len(said)} lines: {_sums(came) or 'nothing'} ◐ came, {_sums(left) or 'nothing'} left, {covered(said)}"
+    done.first = f"{counted(len(said), 'line')}: {_sums(came) or 'nothing'} ◐ came, {_sums(left) or 'nothing'} left, {covered(said)}"
     done.more = "What they pay for: ouvrage books reconcile"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _lines(
@@ -211,6 +192,7 @@ def _lines(
 @click.option("--currency", metavar="CODE", help="The currency, where a row does not say.")
 @click.option("--zone", metavar="ZONE", help="The zone of their days (the site's).")
 @json_option
+@plain_option
 def bills(
     files: tuple[Path, ...],
     name: str,
@@ -219,6 +201,7 @@ def bills(
     currency: str | None,
     zone: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Bills from a CSV: number, sort, about, amount, tax, currency, from, to, kwh, due.
 
@@ -238,9 +221,9 @@ def bills(
         done = recorded(ledger, every, CostBill.KIND)
         said = [each for told in every for each in told.stated]
         rates_needed(ledger, every[0], said)
-    done.first = f"{len(said)} bills of {_sums(said) or 'nothing'} ◐, {covered(said)}"
+    done.first = f"{counted(len(said), 'bill')} of {_sums(said) or 'nothing'} ◐, {covered(said)}"
     done.more = "What they do to the margin: ouvrage books pnl"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 @click.command(name="mapping")

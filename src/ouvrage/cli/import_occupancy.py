@@ -6,6 +6,7 @@ mean is decided in ``adapters/feeds``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -30,18 +31,20 @@ from ouvrage.base.time import HOUR, MINUTE
 from ouvrage.cli.booking import book
 from ouvrage.cli.import_told import (
     Imported,
+    counted,
     covered,
     fresh,
     holding,
     nodes_of,
     pairs,
+    rates_needed,
     recorded,
     saved_at,
     tell,
     values,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.earnings import ChannelInvoice
 from ouvrage.model.occupancy import DeviceState
@@ -60,6 +63,7 @@ Read = tuple[Told, list[Snapshot], list[Maintenance]]
     "--saved", metavar="TIME", help="When the files were saved (their name, or own time)."
 )
 @json_option
+@plain_option
 def machines_(
     files: tuple[Path, ...],
     machines: tuple[str, ...],
@@ -67,6 +71,7 @@ def machines_(
     every: str,
     saved: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Which GPUs of Vast.ai machines were rented, from lists saved from time to time.
 
@@ -84,7 +89,7 @@ def machines_(
         reads.append((told, *read_machines(read_text(path, "import"), told, at_us)))
     with opened() as ledger:
         done = _occupied(ledger, reads, channel, pairs(machines), limit_us)
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _every(text: str) -> int:
@@ -118,18 +123,24 @@ def _occupied(
         known, [maintained(window, node_of[window.machine], channel) for _, window in windows]
     )
     done = Imported(told=every, booked=book(ledger, [*said, *closed], typed=True), older=older)
-    hours = sum(
-        (s.valid_to or s.valid_from) - s.valid_from for s in said if s.value.state == "held"
-    )
+    gpus = {node_of[m]: len(seen[0][1].gpus) for m, seen in by_machine.items()}
+    held = sum(_device_us(each, gpus) for each in said if each.value.state == "held")
     gaps = sum(s.value.state == "unknown" for s in said)
     if gaps:
         every[0].note("nothing is known between two lists that lie too far apart", gaps)
+    times = sum(len(seen) for seen in by_machine.values())
     done.first = (
-        f"Vast.ai: {len(ids)} machine{'s' * (len(ids) != 1)} seen {sum(map(len, by_machine.values()))} "
-        f"times, {covered(said)}; rented {hours / HOUR:.1f} h in all spans"
+        f"Vast.ai: {counted(len(ids), 'machine')} seen {counted(times, 'time')}, {covered(said)}; "
+        f"{held / HOUR:.1f} GPU-hours rented ◐"
     )
     done.more = "What the GPUs did: ouvrage books calendar"
     return done
+
+
+def _device_us(each: Stated, gpus: Mapping[str, int]) -> int:
+    """Device time of a statement: of its device, of so many devices, or of all of a node's."""
+    count = 1 if each.value.device else each.value.count or gpus[each.value.node]
+    return count * ((each.valid_to or each.valid_from) - each.valid_from)
 
 
 def _machine(
@@ -162,7 +173,8 @@ def _machine(
 @click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--channel", metavar="NAME", default="vast", help="What you call the channel (vast).")
 @json_option
-def invoices(files: tuple[Path, ...], channel: str, as_json: bool) -> int:
+@plain_option
+def invoices(files: tuple[Path, ...], channel: str, as_json: bool, plain: bool) -> int:
     """Payouts of Vast.ai to a host, from saved answers in JSON.
 
     FILE is the answer of `vastai show invoices-v1 --invoices --raw`. What was earned, invoiced and paid is
@@ -176,8 +188,9 @@ def invoices(files: tuple[Path, ...], channel: str, as_json: bool) -> int:
         every.append(told)
     with opened() as ledger:
         done = recorded(ledger, every, ChannelInvoice.KIND)
-    said = {each.natural: each for told in every for each in told.stated}
+        said = {each.natural: each for told in every for each in told.stated}
+        rates_needed(ledger, every[0], list(said.values()))
     total = sum((Fraction(each.value.net) for each in said.values()), Fraction(0))
-    done.first = f"Vast.ai: {len(said)} payouts of {decimal_text(total)} {CURRENCY} ◐, {covered(said.values())}"
+    done.first = f"Vast.ai: {counted(len(said), 'payout')} of {decimal_text(total)} {CURRENCY} ◐, {covered(said.values())}"
     done.more = "What has come: ouvrage import bank FILE, then ouvrage books reconcile"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)

@@ -45,7 +45,7 @@ from ouvrage.cli.import_told import (
     tell,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option, moment
+from ouvrage.cli.options import json_option, moment, plain_option
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.meters import METER_SCOPES, EnergyRead, MeterReading
 from ouvrage.pricing.rates.quantity import duration_us
@@ -66,6 +66,7 @@ from ouvrage.pricing.rates.quantity import duration_us
 @click.option("--counter-column", metavar="NAME", help="The column of the counter.")
 @click.option("--unit", type=click.Choice(sorted(UNITS)), help="The unit of the counter.")
 @json_option
+@plain_option
 def plug(
     files: tuple[Path, ...],
     meter: str,
@@ -79,6 +80,7 @@ def plug(
     counter_column: str | None,
     unit: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Energy that a smart plug or a meter counted.
 
@@ -104,7 +106,7 @@ def plug(
             text = decoded(read_bytes(path), None, str(path))
             read.append((told, read_plug(text, told, asked)))
         done = _counted(ledger, hung, read, _limit(every))
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _limit(every: str) -> int:

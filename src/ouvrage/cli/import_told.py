@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.clock import now_us
-from ouvrage.adapters.feeds.told import Told, day_text, days_text
+from ouvrage.adapters.feeds.told import Told, day_text, days_text, key_part, name_part
 from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -27,11 +28,13 @@ from ouvrage.cli.output import say_json, say_text
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
-from ouvrage.model.earnings import ChannelMachine
+from ouvrage.model.earnings import ChannelMachine, Earning
+from ouvrage.model.offers import ExchangeRate
 from ouvrage.model.sites import OBJECTS, Node, Site
 
 _MOST_FAULTS = 20
 _MOST_DAYS = 12
+_RATE_DAYS = 7
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,18 +118,19 @@ def nodes_of(
         )
     else:
         for machine in unknown:
-            found[machine] = f"{channel}-{machine}"
+            found[machine] = name_part(f"{channel}-{machine}")
             told.note(
                 f"machine {machine} is recorded as node {found[machine]}; --machine names yours"
             )
     chosen = {machine: node for machine, node in found.items() if node is not None}
-    book(ledger, [_mapping(channel, machine, node) for machine, node in chosen.items()])
+    said = [_mapping(channel, machine, node) for machine, node in chosen.items()]
+    book(ledger, said, typed=True)
     return chosen
 
 
 def _mapping(channel: str, machine: str, node: str) -> Stated:
     return Stated(
-        natural=f"machine/{channel}/{machine}",
+        natural=f"machine/{channel}/{key_part(machine)}",
         value=ChannelMachine(channel=channel, machine=machine, node=node),
         subject=f"node:{node}",
         valid_from=0,
@@ -227,12 +231,41 @@ def _run_text(days: Sequence[int]) -> str:
     return f"{len(days)} ({', '.join(words)}{more})"
 
 
+def counted(count: int, word: str) -> str:
+    """``1 machine``, ``2 machines``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def covered(stated: Iterable[Stated]) -> str:
     """The days that statements are about, in words."""
     spans = [(each.valid_from, each.valid_to or each.valid_from + 1) for each in stated]
     if not spans:
         return "no period"
     return days_text(min(a for a, _ in spans), max(b for _, b in spans))
+
+
+def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
+    """Tell which days have amounts in another currency than the books' and no rate of that week."""
+    own = {each.currency for each in values(ledger, Site.KIND)}
+    if len(own) != 1:
+        return
+    home = own.pop()
+    known: dict[str, set[str]] = {}
+    for rate in values(ledger, ExchangeRate.KIND):
+        if home in (rate.base, rate.quote):
+            known.setdefault(rate.quote if rate.base == home else rate.base, set()).add(rate.day)
+    absent: dict[str, set[int]] = {}
+    for each in stated:
+        code, day = each.value.currency, each.valid_from // DAY
+        near = {day_text(day - back) for back in range(_RATE_DAYS + 1)}
+        if code != home and not near & known.get(code, set()):
+            absent.setdefault(code, set()).add(day)
+    for code, days in sorted(absent.items()):
+        first = day_text(min(days))
+        told.note(
+            f"{counted(len(days), 'day')} with {code} without a rate to {home}: "
+            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO (it counts for {_RATE_DAYS} days)"
+        )
 
 
 def joined(one: Booked, other: Booked) -> Booked:
@@ -244,13 +277,21 @@ def joined(one: Booked, other: Booked) -> Booked:
     )
 
 
-def tell(done: Imported, as_json: bool) -> int:
+def tell(done: Imported, as_json: bool, plain: bool) -> int:
     """Print what came in and what did not; the exit code."""
+    done.first = in_words(done.first) if plain or as_json else done.first
     if as_json:
         say_json(_json(done))
     else:
         say_text("\n".join(safe(line) for line in _lines(done)))
     return 1 if done.flagged else 0
+
+
+def in_words(line: str) -> str:
+    """A line whose grades are words in brackets, not marks."""
+    for grade in (Grade.MEASURED, Grade.METERED, Grade.ASSUMED):
+        line = line.replace(f" {grade.mark}", f" ({grade.word})")
+    return line
 
 
 def _json(done: Imported) -> dict[str, Any]:
@@ -283,7 +324,7 @@ def _notes(told: Told) -> list[str]:
 
 def _lines(done: Imported) -> list[str]:
     rows = sum(each.rows for each in done.told)
-    lines = [done.first, f"  {rows} rows read; statements: {done.booked.words}"]
+    lines = [done.first, f"  {counted(rows, 'row')} read; statements: {done.booked.words}"]
     if done.older:
         lines.append(f"  {done.older} say less than is known already and changed nothing")
     notes: dict[str, int] = {}
@@ -316,8 +357,29 @@ def recorded(
     ``settled`` gets what holds and what is offered, and says what to record.
     """
     known = holding(ledger, kind)
+    ids = {entry.fact.id for entry in ledger.store.records(kind=kind)}
     said = [each for one in told for each in one.stated if kind == each.value.KIND]
-    offered, older = fresh(known, said)
+    new = [each for each in said if each.id not in ids]
+    offered, older = fresh(known, new)
+    _less_than_before(known, offered, told[0])
     if settled is not None:
         offered = settled(known, offered)
-    return Imported(told=told, booked=book(ledger, offered), older=older)
+    booked = joined(Booked(same=len(said) - len(new)), book(ledger, offered))
+    return Imported(told=told, booked=booked, older=older)
+
+
+def _less_than_before(known: Iterable[Stated], offered: Iterable[Stated], told: Told) -> None:
+    """Tell amounts that shrank: a feed adds up over time, and an export that was cut says less."""
+    holds = {each.natural: each for each in known}
+    shrunk = [
+        each
+        for each in offered
+        if (held := holds.get(each.natural)) is not None
+        and isinstance(each.value, Earning)
+        and Decimal(each.value.amount) < Decimal(held.value.amount)
+    ]
+    if shrunk:
+        told.note(
+            f"{counted(len(shrunk), 'statement')} now less than before, the first of "
+            f"{covered(shrunk[:1])}: right if it was corrected, wrong if the export was cut"
+        )

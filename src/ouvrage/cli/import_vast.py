@@ -31,18 +31,20 @@ from ouvrage.base.numbers import fixed
 from ouvrage.base.time import DAY
 from ouvrage.cli.import_told import (
     Imported,
+    counted,
     covered,
     holding,
     joined,
     missing_days,
     nodes_of,
     pairs,
+    rates_needed,
     recorded,
     saved_at,
     tell,
 )
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option, moment
+from ouvrage.cli.options import json_option, moment, plain_option
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.earnings import Earning
 
@@ -67,6 +69,7 @@ Answer = tuple[Told, list[Window], int]
 )
 @click.option("--url", default=SERVICE, metavar="URL", help=f"The service ({SERVICE}).")
 @json_option
+@plain_option
 def earnings(
     files: tuple[Path, ...],
     machines: tuple[str, ...],
@@ -74,6 +77,7 @@ def earnings(
     saved: str | None,
     live: bool,
     as_json: bool,
+    plain: bool,
     **asked: Any,
 ) -> int:
     """Earnings of Vast.ai machines, from saved answers in JSON or from the service.
@@ -84,7 +88,7 @@ def earnings(
     """
     check_name("channel", channel, "--channel vast")
     if live and not files:
-        return _live(channel, pairs(machines), as_json, **asked)
+        return _live(channel, pairs(machines), as_json, plain, **asked)
     if live or not files:
         raise OuvrageError(
             "import/no-file",
@@ -98,13 +102,14 @@ def earnings(
         answers.append((told, windows, saved_at(path, saved)))
     with opened() as ledger:
         done = _taken(ledger, answers, channel, pairs(machines))
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _live(
     channel: str,
     given: dict[str, str],
     as_json: bool,
+    plain: bool,
     *,
     api_key_file: Path | None,
     begins: str | None,
@@ -127,7 +132,7 @@ def _live(
         done = _asked(ledger, asked, days, channel, given)
     if warning:
         done.told[0].note(warning)
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
 
 
 def _known_days(ledger: Ledger, channel: str) -> set[int]:
@@ -187,6 +192,7 @@ def _taken(ledger: Ledger, answers: list[Answer], channel: str, given: dict[str,
 
     done = recorded(ledger, every, Earning.KIND, settled=settled)
     said = [each for told in every for each in told.stated]
+    rates_needed(ledger, every[0], said)
     ours = [e for e in holding(ledger, Earning.KIND) if e.natural.startswith(f"{channel}/")]
     done.missing = missing_days(ours)
     done.first = _first(said, ids)
@@ -215,5 +221,5 @@ def _length(each: Stated) -> int:
 
 def _first(said: list[Stated], machines: list[str]) -> str:
     amount = sum((Fraction(each.value.amount) for each in said), Fraction(0))
-    count = "1 machine" if len(machines) == 1 else f"{len(machines)} machines"
+    count = counted(len(machines), "machine")
     return f"Vast.ai: {fixed(amount, 2)} {CURRENCY} ◐ earned by {count}, {covered(said)}"

@@ -19,7 +19,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.ids import code_of
 from ouvrage.base.time import utc_text
 from ouvrage.cli.naming import FIRST_RUN, RunName, run_called
-from ouvrage.cli.output import say_text
+from ouvrage.cli.output import say_text, wrote
 from ouvrage.evidence.figures import Sheet
 from ouvrage.ledger.facts import Recorded
 from ouvrage.metering.run_view import RunView, run_views
@@ -99,10 +99,24 @@ def opened() -> Iterator[Ledger]:
     """The ledger of this home, or of ``OUVRAGE_STORE``, with every finished run brought in."""
     place = home()
     with open_store(os.environ.get("OUVRAGE_STORE") or place / "ouvrage.db") as store:
-        intake = bring_in(place, store, now_us())
-        for note in intake.broken:
-            say_text(f"warning: {note}", err=True)
-        yield Ledger(home=place, store=store, intake=intake)
+        before = store.head().seq
+        try:
+            intake = bring_in(place, store, now_us())
+            for note in intake.broken:
+                say_text(f"warning: {note}", err=True)
+            yield Ledger(home=place, store=store, intake=intake)
+        except OuvrageError:
+            if _grew(store, before):
+                wrote()
+            raise
+
+
+def _grew(store: Store, before: int) -> bool:
+    """Whether anything was recorded since; taken to be so where the store cannot be asked."""
+    try:
+        return store.head().seq != before
+    except OuvrageError:
+        return True
 
 
 def past(as_of: int | None, ledger: Ledger) -> int | None:

@@ -12,15 +12,17 @@ from typing import Any
 import click
 
 from ouvrage.adapters.home import home
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option
-from ouvrage.cli.output import say_json, say_text
+from ouvrage.cli.output import say_json, say_text, wrote
 from ouvrage.ledger.laws import Breach
 from ouvrage.store.archive import Archived
 from ouvrage.store.archive import backup as write_backup
 from ouvrage.store.archive import restore as read_backup
 from ouvrage.store.audit import Audit, Checked, audit
+from ouvrage.store.market_table import rebuild_market
 from ouvrage.store.projections import rebuild as rebuild_runs
 from ouvrage.store.store import open_store
 
@@ -47,11 +49,20 @@ def rebuild(*, as_json: bool) -> int:
     """Make the derived tables anew from the facts."""
     with opened() as ledger:
         made = rebuild_runs(ledger.store)
+        catalogues = len(rebuild_market(ledger.store).catalogues)
     if as_json:
-        say_json({"runs": len(made.rows), "facts": made.seq, "sha256": made.sha256})
+        say_json(
+            {
+                "runs": len(made.rows),
+                "catalogues": catalogues,
+                "facts": made.seq,
+                "sha256": made.sha256,
+            }
+        )
     else:
+        also = f" and {_count(catalogues, 'catalogue')}" if catalogues else ""
         say_text(
-            f"Made {_count(len(made.rows), 'run')} anew from {_count(made.seq, 'fact')}; "
+            f"Made {_count(len(made.rows), 'run')}{also} anew from {_count(made.seq, 'fact')}; "
             f"the rows have the hash {made.sha256[:16]}"
         )
     return 0
@@ -88,7 +99,12 @@ def restore(file: Path, *, as_json: bool) -> int:
     """
     place = home()
     with open_store(os.environ.get("OUVRAGE_STORE") or place / "ouvrage.db") as store:
-        found = read_backup(file, store, place)
+        try:
+            found = read_backup(file, store, place)
+        except OuvrageError as error:
+            if not error.code.startswith("restore/"):
+                wrote()  # the samples may be there already when the store fails
+            raise
     if as_json:
         say_json(archived_json(found, file))
         return 0

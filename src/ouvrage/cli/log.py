@@ -7,6 +7,7 @@ again are another twenty minutes.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import click
 
@@ -16,9 +17,9 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.names import check_name
 from ouvrage.base.time import DAY, HOUR, MINUTE, utc_text
 from ouvrage.cli.booking import book
-from ouvrage.cli.import_told import about_of
+from ouvrage.cli.import_told import about_of, in_words
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import json_option, moment
+from ouvrage.cli.options import json_option, moment, plain_option
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.cash import SupportTime
@@ -39,6 +40,7 @@ def log() -> None:
 @click.option("--what", metavar="TEXT", default="", help="What was done.")
 @click.option("--at", metavar="TIME", help="When it began (now, less the time).")
 @json_option
+@plain_option
 def support(
     duration: str,
     node: str | None,
@@ -47,6 +49,7 @@ def support(
     what: str,
     at: str | None,
     as_json: bool,
+    plain: bool,
 ) -> None:
     """Record TIME (`20m`, `1h30m`, `2 h`) of work for a machine or a tenant."""
     length = _length(duration)
@@ -86,16 +89,15 @@ def support(
         else f"{length // MINUTE} min"
     )
     told = f" and tenant {tenant}" if tenant else ""
-    say_text(
+    line = (
         f"{words} of support ? for {subject}{told}, {utc_text(begins)[:16].replace('T', ' ')} UTC"
     )
+    say_text(in_words(line) if plain else line)
 
 
 def _length(text: str) -> int:
     found = _PARTS.fullmatch(text.strip().lower())
     if found and (found[1] or found[2]):
-        from decimal import Decimal
-
         length = int(Decimal(found[1] or 0) * HOUR) + int(found[2] or 0) * MINUTE
         if MINUTE <= length <= DAY:
             return length

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import click
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.cli.output import say_error, say_text
+from ouvrage.cli.output import begin, say_error, say_text
 
 VERBS: dict[str, tuple[str, str, str]] = {
     "run": ("run_files", "run", "Meter a command: what did a finished unit of it cost?"),
@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "accept": ("accept", "accept", "Say how much of a run's work is good, and why."),
     "compare": ("compare", "compare", "Which of several runs finishes a unit for less money?"),
     "unit-cost": ("unit_cost", "unit_cost", "Which power limit finishes an epoch for the least?"),
+    "tune": ("tune", "tune", "Which power limit finishes a unit for the least, tried out here?"),
     "explain": ("explain", "explain", "Where a printed figure comes from, down to its facts."),
     "evidence": ("evidence", "evidence", "Who says what about a provider, and what it is worth."),
     "rates": ("rates", "rates", "Billing rules as plans: what does usage cost under them?"),
@@ -39,6 +40,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "log": ("log", "log", "Say what was done for a machine: 20 minutes of support."),
     "books": ("books", "books", "What did a machine earn, with every cost of it?"),
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
+    "inference": ("inference", "inference", "A served model: what does a million tokens cost?"),
+    "host": ("host", "host", "Is this the machine that was promised, and what is it?"),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
@@ -86,6 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 done, 1 something failed, 2 bad input."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _print_what_the_terminal_can()
+    begin()
     try:
         result = root.main(args=arguments, prog_name="ouvrage", standalone_mode=False)
     except OuvrageError as error:

@@ -21,12 +21,31 @@ from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.market_text import change_lines, listed_text, offer_json, offer_text, watch_text
-from ouvrage.cli.market_view import Market, market_of
+from ouvrage.cli.market_view import (
+    Market,
+    bands,
+    called,
+    history,
+    last_two,
+    market_of,
+    readings,
+    whole,
+)
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.model.offers import PROVIDER_KINDS, MarketOffer, MarketReading
-from ouvrage.pricing.market.listed import Listed, by_price, filtered
-from ouvrage.pricing.market.readings import bands_of, changes, offer_facts, offer_id, reading_fact
+from ouvrage.pricing.market.filters import filtered
+from ouvrage.pricing.market.listed import Listed
+from ouvrage.pricing.market.lots import by_price, cheapest_hours
+from ouvrage.pricing.market.readings import (
+    bands_of,
+    changes,
+    identified,
+    offer_facts,
+    reading_fact,
+    subject_of,
+)
+from ouvrage.store.market_table import current_market
 from ouvrage.store.store import Outcome, Store
 
 _MOST_FAULTS = 20
@@ -67,16 +86,19 @@ def import_(
     """
     day = _day(read_on)
     told = []
+    loaded = [
+        load_catalogue(
+            name,
+            read_on=day,
+            form=form,
+            catalogue=catalogue,
+            provider=provider,
+            currency=currency,
+        )
+        for name in files
+    ]
     with opened() as ledger:
-        for name in files:
-            parsed, context, digest = load_catalogue(
-                name,
-                read_on=day,
-                form=form,
-                catalogue=catalogue,
-                provider=provider,
-                currency=currency,
-            )
+        for name, (parsed, context, digest) in zip(files, loaded, strict=True):
             source = source_id(ledger.home)
             counts = _kept(ledger.store, source, parsed, context.catalogue, name, digest, day)
             told.append(_imported(parsed, context.catalogue, name, counts))
@@ -112,8 +134,12 @@ def _kept(
     day: str,
 ) -> dict[str, int]:
     """Record a reading and the offers that are new in it; how many are new, changed and known."""
-    known = {entry.fact.id for entry in store.records(kind=MarketOffer.KIND)}
-    by_id = {offer_id(offer): offer for offer in parsed.offers}
+    known = set(store.ids(subject=subject_of(catalogue), kind=MarketOffer.KIND))
+    by_id: dict[str, MarketOffer] = {}
+    payloads: dict[str, str] = {}
+    for offer in parsed.offers:
+        each, payload = identified(offer)
+        by_id[each], payloads[each] = offer, payload
     keys = {each.split("/")[1] for each in known}
     new = [each for each in by_id if each not in known]
     changed = sum(1 for each in new if by_id[each].key in keys)
@@ -130,8 +156,9 @@ def _kept(
         seen=tuple(by_id),
         bands=bands_of(parsed.offers),
     )
-    facts = [*offer_facts(by_id, known, source), reading_fact(reading, source)]
+    facts = [*offer_facts(by_id, known, source, payloads), reading_fact(reading, source)]
     outcomes: list[Outcome] = store.append(facts, now_us=now_us(), own_source=source)
+    current_market(store)  # now, so that the next quote need not
     again = outcomes[-1].result == "exists"
     return {
         "new": len(new) - changed,
@@ -199,17 +226,14 @@ def list_(where: str, top: int, as_json: bool, plain: bool, **asked: Any) -> Non
     words = [word.replace("=True", "=yes").replace("=False", "=no") for word in words]
     with opened() as ledger:
         view = market_of(ledger)
-    found = by_price(filtered(view.listed, ",".join([*words, where]), view.today))
+        lots = filtered(view.lots, ",".join([*words, where]), view.today)
+        found = whole(ledger, by_price(lots, top))
+    count = sum(map(len, lots))
     if as_json:
-        say_json(
-            {
-                "today": view.today,
-                "count": len(found),
-                "offers": [offer_json(each, view.today) for each in found[:top]],
-            }
-        )
+        offers = [offer_json(each, view.today) for each in found]
+        say_json({"today": view.today, "count": count, "offers": offers})
         return
-    say_text(listed_text(found, top, view, plain))
+    say_text(listed_text(found, count, cheapest_hours(lots), view, plain))
 
 
 def _said(value: object) -> bool:
@@ -228,8 +252,8 @@ def show(offer: str, as_json: bool, plain: bool) -> None:
     """
     with opened() as ledger:
         view = market_of(ledger)
-    found = _one(offer, view)
-    past = view.history(found.offer.key)
+        [found] = whole(ledger, [_one(offer, view)])
+        past = history(ledger, found.offer)
     if as_json:
         say_json({**offer_json(found, view.today), "history": [price_json(each) for each in past]})
         return
@@ -243,9 +267,7 @@ def price_json(offer: MarketOffer) -> dict[str, str]:
 
 
 def _one(text: str, view: Market) -> Listed:
-    found = [each for each in view.listed if each.offer.key == text] or [
-        each for each in view.listed if each.offer.name == text
-    ]
+    found = called(view, text)
     if len(found) == 1:
         return found[0]
     if found:
@@ -271,28 +293,33 @@ def _one(text: str, view: Market) -> Listed:
 @json_option
 def diff(catalogue: str | None, as_json: bool) -> None:
     """What the last reading of each catalogue says otherwise than the one before."""
-    with opened() as ledger:
-        view = market_of(ledger)
-    names = [name for name in view.catalogues if catalogue in (None, name)]
-    if not names:
-        raise OuvrageError(
-            "market/no-catalogue",
-            f"no catalogue is called {catalogue!r}" if catalogue else "nothing was imported yet",
-            hint=f"there are: {', '.join(view.catalogues)}"
-            if view.catalogues
-            else "ouvrage market import starter",
-        )
     told: list[dict[str, Any]] = []
     lines: list[str] = []
-    for name in names:
-        days, before, after = view.last_two(name)
-        found = changes(before, after) if len(days) == 2 else []
-        told.append({"catalogue": name, "readings": days, "changes": [_change(c) for c in found]})
-        lines += change_lines(name, days, found)
+    with opened() as ledger:
+        known = readings(ledger)
+        for name in _catalogues(known, catalogue):
+            days, before, after = last_two(ledger, name, known)
+            found = changes(before, after) if len(days) == 2 else []
+            changed = [_change(each) for each in found]
+            told.append({"catalogue": name, "readings": days, "changes": changed})
+            lines += change_lines(name, days, found)
     if as_json:
         say_json({"catalogues": told})
         return
     say_text("\n".join(safe(line) for line in lines))
+
+
+def _catalogues(known: list[MarketReading], asked: str | None) -> list[str]:
+    """The names of the catalogues that are meant; refused where there is none."""
+    there = sorted({reading.catalogue for reading in known})
+    names = [name for name in there if asked in (None, name)]
+    if not names:
+        raise OuvrageError(
+            "market/no-catalogue",
+            f"no catalogue is called {asked!r}" if asked else "nothing was imported yet",
+            hint=f"there are: {', '.join(there)}" if there else "ouvrage market import starter",
+        )
+    return names
 
 
 def _change(change: Any) -> dict[str, Any]:
@@ -317,8 +344,7 @@ def watch(gpu: str | None, catalogue: str | None, as_json: bool) -> None:
     For owners who price against others. Import the same catalogue again from time to time.
     """
     with opened() as ledger:
-        view = market_of(ledger)
-    rows = view.bands(gpu, catalogue)
+        rows = bands(readings(ledger), gpu, catalogue)
     if as_json:
         say_json({"bands": rows})
         return

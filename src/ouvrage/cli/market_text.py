@@ -35,22 +35,27 @@ def age_words(days: int) -> str:
     return f"stale: {words}" if days > STALE_DAYS else words
 
 
-def listed_text(found: Sequence[Listed], top: int, view: Market, plain: bool) -> str:
-    """The offers as a table, the answer first."""
-    if not view.readings:
+def listed_text(
+    found: Sequence[Listed],
+    count: int,
+    cheapest: Sequence[MarketOffer],
+    view: Market,
+    plain: bool,
+) -> str:
+    """The first of ``count`` offers as a table, the answer before it."""
+    if not view.catalogues:
         return _NONE
     if not found:
-        return f"None of {len(view.listed)} offers passes this filter."
-    firsts = {each.offer.currency: each.offer for each in reversed(found)}
-    shown = [_cheapest(firsts[name], plain) for name in sorted(firsts)]
+        return f"None of {sum(map(len, view.lots))} offers passes this filter."
+    shown = [_cheapest(each, plain) for each in cheapest]
     lines = [
         f"The cheapest hour is {', and '.join(shown)}. "
         "What finished work costs is another question: ouvrage quote.",
         "",
-        table(_HEAD, [_row(each, view.today, plain) for each in found[:top]], "<<<>>><>><"),
+        table(_HEAD, [_row(each, view.today, plain) for each in found], "<<<>>><>><"),
     ]
-    if len(found) > top:
-        lines.append(f"\n{len(found) - top} more: --top {len(found)}")
+    if count > len(found):
+        lines.append(f"\n{count - len(found)} more: --top {count}")
     return "\n".join([*lines, "", f"One of them: ouvrage market show {found[0].offer.key}"])
 
 

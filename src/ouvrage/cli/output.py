@@ -11,13 +11,14 @@ import os
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ouvrage.base.errors import OuvrageError
+from ouvrage.base.errors import NOTHING_WRITTEN, OuvrageError
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.text import safe
 
@@ -82,13 +83,32 @@ def exact_json_text(value: Any, depth: int = 0) -> str:
     return f"{ends[0]}{inner}{f',{inner}'.join(items)}\n{'  ' * depth}{ends[1]}"
 
 
+_wrote: ContextVar[bool] = ContextVar("_wrote", default=False)
+
+
+def begin() -> None:
+    """A command begins: so far it has written nothing."""
+    _wrote.set(False)
+
+
+def wrote() -> None:
+    """The command has left something behind, so that no refusal says that it did not."""
+    _wrote.set(True)
+
+
 def say_error(error: OuvrageError, *, as_json: bool) -> int:
-    """Print a refusal (on stdout with ``--json``, where the reader waits for it); its exit code."""
+    """Print a refusal (on stdout with ``--json``, where the reader waits for it); its exit code.
+
+    Where the command has written neither a fact nor a file, the last line says so.
+    """
     if as_json and error.code != _NOT_WRITTEN:
         say_json(error.as_json())
-    else:
-        with suppress(OuvrageError):  # stderr may lead to the same full disk
-            say_text("\n".join(safe(line) for line in error.lines()), err=True)
+        return error.exit_code
+    lines = [safe(line) for line in error.lines()]
+    if error.code != _NOT_WRITTEN and not _wrote.get():
+        lines.append(NOTHING_WRITTEN)
+    with suppress(OuvrageError):  # stderr may lead to the same full disk
+        say_text("\n".join(lines), err=True)
     return error.exit_code
 
 
@@ -102,6 +122,7 @@ def write_file(path: Path, content: str | bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_bytes(data)
         beside.replace(path)
+        wrote()
     except OSError as error:
         with suppress(OSError):  # most often it could not even be made
             beside.unlink()

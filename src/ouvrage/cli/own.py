@@ -94,12 +94,6 @@ def _dates(*names: tuple[str, str, bool, str]) -> Callable[[Any], Any]:
 def node_(name: str, since: str, until: str | None, site: str | None, as_json: bool) -> None:
     """A machine and the time in which it is in service."""
     with owning(site) as here:
-        if name == here.place.site:
-            raise OuvrageError(
-                "node/name",
-                f"{name} is the site's name",
-                hint="figures are named by either: choose another",
-            )
         ends = None if until is None else here.place.moment(until)
         stated = node_stated(name, here.place.site, here.place.moment(since), ends)
         booked = book(here.ledger, [stated], typed=True)

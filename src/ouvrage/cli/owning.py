@@ -126,6 +126,11 @@ def site_stated(place: Place, at_us: int) -> Stated:
 def node_stated(node: str, site: str, from_us: int, to_us: int | None) -> Stated:
     """A machine in service."""
     check_name("node", node, "--node node-1")
+    if node == site:
+        raise OuvrageError(
+            "node/name", f"{node} is the name of the site too",
+            hint="figures are named by either, so choose another: --node node-1",
+        )  # fmt: skip
     return _stated(f"own/node/{node}", Node(node=node, site=site), f"node:{node}", from_us, to_us)
 
 

@@ -10,7 +10,7 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -24,18 +24,24 @@ from ouvrage.adapters.catalogues.forms import iterate
 from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home
-from ouvrage.adapters.nccl import Interconnect, load_interconnect
+from ouvrage.adapters.nccl import Interconnect, interconnect_of, load_interconnect
 from ouvrage.adapters.profile_files import load_profile, seconds_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names
+from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import utc_text
 from ouvrage.cli.options import html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, write_file
+from ouvrage.metering.topology import topology_in, topology_words
+from ouvrage.model.around import RunTopology
 from ouvrage.model.offers import MarketOffer
+from ouvrage.pricing.communication import disagreement
 from ouvrage.pricing.market.billing import Billing, billing_of
-from ouvrage.pricing.market.listed import Listed, filtered
+from ouvrage.pricing.market.filters import filtered
+from ouvrage.pricing.market.listed import Listed
+from ouvrage.pricing.market.lots import Lot, lots_of
 from ouvrage.pricing.market.profile import Profile, Timing
 from ouvrage.pricing.market.ranking import TOP, Ranker, Ranking
 from ouvrage.pricing.market.ranking_text import (
@@ -56,7 +62,7 @@ SUFFIXES = (".csv", ".json", ".toml")
 class Offered:
     """The offers to rank, times that their rows state, and what was noticed while reading them."""
 
-    listed: list[Listed]
+    lots: list[Lot]
     stated: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -98,6 +104,13 @@ class QuoteGroup(click.Group):
     multiple=True,
     type=click.Path(path_type=Path),
     help="Output of nccl-tests on such GPUs: evidence that several of them gain.",
+)
+@click.option(
+    "--topology",
+    "topology_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What joins the GPUs: output of nvidia-smi topo -m. It alone credits no gain.",
 )
 @click.option("--top", metavar="N", type=click.IntRange(1), default=TOP, help="Show so many (20).")
 @click.option("--currency", metavar="CODE", help="The currency to compare in.")
@@ -151,18 +164,18 @@ def ranking_for(asked: dict[str, Any]) -> tuple[Ranking, Offered, str]:
     with _opened() if asked["runs"] or _has_store() else nullcontext() as ledger:
         profile = _asked_of(_profile(ledger, asked), asked)
         offered = _from_file(file, today) if file else _from_market(ledger, asked, today)
-        _connect(offered, asked["nccl_files"])
-        currency = asked["currency"] or _common_currency(offered.listed)
-        others = {each.offer.currency for each in offered.listed} - {currency}
+        _connect(offered, *_evidence(ledger, asked))
+        currency = asked["currency"] or _common_currency(offered.lots)
+        others = {lot.offer.currency for lot in offered.lots} - {currency}
         ranker = Ranker(
             profile=profile,
             currency=currency,
             billing=Billings(),
             rates=_rates(ledger, currency, others),
             stated=_timings(offered, profile),
-            screen=_screen(len(offered.listed)),
+            screen=_screen(len(offered.lots)),
         )
-        ranking = ranker.rank(offered.listed, asked["top"])
+        ranking = ranker.rank(offered.lots, asked["top"])
         questions = _questions(ledger, {each.quote.offer.provider for each in ranking.ranked})
     ranking = replace(ranking, questions=questions)
     return replace(ranking, notes=tuple(offered.notes)), offered, today
@@ -219,7 +232,9 @@ def _asked_of(profile: Profile, asked: dict[str, Any]) -> Profile:
 def _from_file(file: str, today: str) -> Offered:
     parsed, _, _ = load_catalogue(file, read_on=today)
     return Offered(
-        listed=[Listed(offer, offer.dated or today) for offer in parsed.offers],
+        lots=lots_of(
+            (Listed(offer, offer.dated or today) for offer in parsed.offers), parsed.stated
+        ),
         stated=parsed.stated,
         notes=list(iterate(parsed)),
         faults=[fault.line for fault in parsed.faults],
@@ -230,31 +245,65 @@ def _from_market(ledger: Any, asked: dict[str, Any], today: str) -> Offered:
     from ouvrage.cli.market_view import market_of, starter
 
     view = None if ledger is None else market_of(ledger)
-    if view is not None and view.readings:
-        listed, notes = list(view.listed), []
+    lots: Sequence[Lot]
+    if view is not None and view.catalogues:
+        lots, notes = view.lots, []
     else:
-        listed = starter()
+        lots = starter()
         notes = ["nothing was imported yet: these are the starter catalogue's few dated prices"]
-    return Offered(listed=filtered(listed, asked["offers"], today), notes=notes)
+    return Offered(lots=filtered(lots, asked["offers"], today), notes=notes)
 
 
-def _connect(offered: Offered, files: Iterable[Path]) -> None:
+def _evidence(ledger: Any, asked: dict[str, Any]) -> tuple[list[Interconnect], list[RunTopology]]:
+    """What was measured between GPUs and what joins them: from files, and from the runs themselves."""
+    found = [load_interconnect(file) for file in asked["nccl_files"]]
+    file = asked["topology_file"]
+    tables = [] if file is None else [
+        topology_in(read_text(file, "topology"), run="", source=file.name)
+    ]  # fmt: skip
+    if asked["runs"]:
+        from ouvrage.cli.ledger import known_runs
+        from ouvrage.metering.around import communications_of, link_tests_of
+        from ouvrage.pricing.communication import run_topology
+
+        for each in ledger.assessed(known_runs(ledger, asked["runs"], None)):
+            said = communications_of(each.view)
+            measured = [interconnect_of(test, said) for test in link_tests_of(each.view)]
+            found += [one for one in measured if one is not None]
+            joined = run_topology(each.view)
+            tables += [joined] if joined else []
+    return found, tables
+
+
+def _connect(
+    offered: Offered, measured: Iterable[Interconnect], tables: Iterable[RunTopology]
+) -> None:
     """Give offers of as many GPUs of a model the bandwidth that was measured on such GPUs."""
-    for file in files:
-        found = load_interconnect(file)
+    measured = list(measured)
+    for found in measured:
         offered.notes.append(found.words)
-        offered.listed = [_connected(each, found) for each in offered.listed]
+        offered.lots = [_connected(each, found) for each in offered.lots]
+    for joined in tables:
+        offered.notes.append(f"joined by, as {joined.source} says: {topology_words(joined)}")
+        odd = [words for found in measured if (words := disagreement(found.transports, joined))]
+        offered.notes += odd
+        if not measured:
+            offered.notes.append(
+                "what joins GPUs is not how fast they speak: no gain without nccl-tests (--nccl FILE)"
+            )
 
 
-def _connected(each: Listed, found: Interconnect) -> Listed:
-    offer = each.offer
+def _connected(lot: Lot, found: Interconnect) -> Lot:
+    offer = lot.offer
     if (offer.gpu, offer.gpus) != (found.gpu, str(found.ranks)) or offer.interconnect_gb_s:
-        return each
-    return replace(each, offer=replace(offer, interconnect_gb_s=found.bus_gb_s))
+        return lot
+    return lot.stating(interconnect_gb_s=found.bus_gb_s)
 
 
-def _common_currency(listed: Iterable[Listed]) -> str:
-    counts = Counter(each.offer.currency for each in listed)
+def _common_currency(lots: Iterable[Lot]) -> str:
+    counts: Counter[str] = Counter()
+    for lot in lots:
+        counts[lot.offer.currency] += len(lot)
     return max(sorted(counts), key=lambda code: counts[code]) if counts else "EUR"
 
 
@@ -303,7 +352,9 @@ class Billings:
 
 def _timings(offered: Offered, profile: Profile) -> dict[str, Timing]:
     """Times of a unit that rows of offers state themselves: claims about that very offer."""
-    by_key = {each.offer.key: each.offer for each in offered.listed}
+    if not offered.stated:
+        return {}
+    by_key = {each.offer.key: each.offer for lot in offered.lots for each in lot.each()}
     return {
         key: _stated(by_key[key], Fraction(seconds))
         for key, seconds in offered.stated.items()
@@ -351,7 +402,11 @@ def quote_text(
     if unable:
         lines.append(f"  {unable}" + ("" if show_excluded else "      which: --excluded"))
     if show_excluded:
-        lines += [f"    {e.listed.offer.name[:40]}: {e.reason}" for e in ranking.excluded]
+        lines += [
+            f"    {each.offer.name[:40]}: {e.reason}"
+            for e in ranking.excluded
+            for each in e.lot.each()
+        ]
     lines += [f"  note: {words}" for words in warnings(ranking, today)]
     if offered.faults:
         lines.append(f"  {len(offered.faults)} rows of offers could not be read:")

@@ -18,13 +18,20 @@ from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.numbers import decimal_text
 from ouvrage.base.text import safe
-from ouvrage.cli.ledger import Assessed, known_runs, opened
+from ouvrage.cli.host_book import host_checks
+from ouvrage.cli.ledger import Assessed, Ledger, known_runs, opened
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.metering.reckoning import reckon
+from ouvrage.metering.run_view import RunView
+from ouvrage.model.hosts import HostPromise, HostReading
 from ouvrage.pricing.market.billing import billing_of_plan
+from ouvrage.pricing.market.host_checks import run_readings
+from ouvrage.pricing.market.host_text import readings_in
 from ouvrage.pricing.market.invoice import Done, Finding, Promise, findings, kept
+from ouvrage.pricing.market.promises import NAMED, in_order, promise
 from ouvrage.pricing.words import mark
 
 
@@ -46,6 +53,13 @@ from ouvrage.pricing.words import mark
     type=click.Path(path_type=Path),
     help="The provider's bill: FOCUS CSV, Vast.ai charges JSON, or plain CSV.",
 )
+@click.option(
+    "--host",
+    "host_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A check of the run's host, as `ouvrage host check --json` printed it there.",
+)
 @json_option
 @plain_option
 def verify(
@@ -53,21 +67,25 @@ def verify(
     quote_file: Path,
     offer: str | None,
     invoice_file: Path | None,
+    host_file: Path | None,
     as_json: bool,
     plain: bool,
 ) -> int:
     """Was the quote kept?
 
-    The host that was delivered, the time and the cost of a unit of RUN, and the provider's bill line by
-    line against what the rules say it should be. The exit code is 1 where something was not kept.
+    The host that was delivered, as RUN and the last `host check` of its machine saw it, the time and the cost
+    of a unit, and the provider's bill line by line against what the rules say it should be. The exit
+    code is 1 where something was not kept.
     """
     promise = promise_in(quote_file, offer)
     bill = None if invoice_file is None else load_bill(invoice_file)
+    given = None if host_file is None else checked_in(host_file)
     with opened() as ledger:
         (found,) = ledger.assessed(known_runs(ledger, [run], None))
+        checked = given or last_check(ledger, found.view)
     plan = load_plan(promise.plan) if promise.plan in shipped_names() else None
     compared = findings(
-        promise, _done(found), billing_of_plan(plan), None if bill is None else bill.lines
+        promise, _done(found, checked), billing_of_plan(plan), None if bill is None else bill.lines
     )
     ok = kept(compared) and not (bill and bill.faults)
     if as_json:
@@ -77,13 +95,27 @@ def verify(
     return 0 if ok else 1
 
 
-def _done(found: Assessed) -> Done:
-    view, host = found.view, found.view.started.host
+Checked = tuple[int, tuple[HostReading, ...]]
+"""When a host was checked, and what was read."""
+
+
+def checked_in(file: Path) -> Checked:
+    """The check of a host that a file keeps."""
+    return readings_in(load_json(str(file), read_text(file, "host"), "host/json"), str(file))
+
+
+def last_check(ledger: Ledger, view: RunView) -> Checked | None:
+    """The last check of a run's machine before the run ended, else the first after it."""
+    ended = view.started.started_us + view.wall_us
+    found = [each for each in host_checks(ledger) if each.machine == view.source]
+    before = [each for each in found if each.started_us <= ended]
+    chosen = before[-1] if before else next(iter(found), None)
+    return None if chosen is None else (chosen.started_us, chosen.readings)
+
+
+def _done(found: Assessed, checked: Checked | None) -> Done:
+    view = found.view
     reckoning = reckon(view)
-    cores = Fraction(host.cpus_allowed)
-    if host.cpu_quota_ppm is not None:
-        cores = min(cores, Fraction(host.cpu_quota_ppm, 10**6))
-    memory = [m for m in (host.memory_bytes, host.memory_limit_bytes) if m is not None]
     return Done(
         code=view.code,
         unit=reckoning.units.name,
@@ -91,8 +123,10 @@ def _done(found: Assessed) -> Done:
         unit_s=found.sheet.number("seconds_per_unit.median"),
         wall_us=view.wall_us,
         started_us=view.started.started_us,
-        vcpus=cores,
-        memory_gib=Fraction(min(memory), 2**30) if memory else None,
+        host=tuple(run_readings(view)),
+        checked=None if checked is None else checked[1],
+        checked_us=None if checked is None else checked[0],
+        grade=view.grade,
     )
 
 
@@ -131,8 +165,23 @@ def _number(value: Any) -> Fraction:
     return found
 
 
-def _optional(value: Any) -> Fraction | None:
-    return None if value is None else _number(value)
+def promises_of(entry: dict[str, Any]) -> tuple[HostPromise, ...]:
+    """What a quote says of the host; one kept before quotes said it has its vCPUs, memory and GPU."""
+    if "promises" in entry:
+        said = [
+            promise(each["id"], str(each["value"]), each["field"]) for each in entry["promises"]
+        ]
+        for each in said:
+            if each.operator not in NAMED:
+                _number(each.value)
+        return in_order(said)
+    plain = {"cpu.allowed": "vcpus", "memory.limit": "memory_gib"}
+    found = [
+        promise(id, decimal_text(_number(entry[name])), name)
+        for id, name in plain.items()
+        if entry[name] is not None
+    ]
+    return in_order(found + ([promise("gpu.model", entry["gpu"], "gpu")] if entry["gpu"] else []))
 
 
 def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:
@@ -151,9 +200,7 @@ def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:
         cost_low=_number(cost["low"]),
         cost_likely=_number(cost["likely"]),
         cost_high=_number(cost["high"]),
-        vcpus=_optional(entry["vcpus"]),
-        memory_gib=_optional(entry["memory_gib"]),
-        gpu=entry["gpu"],
+        host=promises_of(entry),
         lines={
             name: None if amount is None else _number(amount["high"])
             for name, amount in lines.items()

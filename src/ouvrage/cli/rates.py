@@ -14,6 +14,7 @@ import click
 from ouvrage.adapters.rate_files import load_plan, load_usage, shipped_names
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
+from ouvrage.base.time import utc_text
 from ouvrage.cli.options import json_option, moment, plain_option
 from ouvrage.cli.output import say_json, say_text, shortened, table
 from ouvrage.pricing.rates.bill import Bill, Charge
@@ -205,6 +206,7 @@ def printable_lines(text: str) -> str:
     return "\n".join(safe(line) for line in text.split("\n"))
 
 
+_BELOW = {"stops": "what runs is stopped before zero", "accrues": "charges go on below zero"}
 _HEAD = ("resource", "rule", "from (UTC)", "quantity", "price", "amount")
 
 
@@ -227,8 +229,13 @@ def bill_text(bill: Bill, plain: bool) -> str:
     if bill.balance:
         lines.append(
             f"prepaid: {_money(bill.balance.deposited)} less these charges leaves "
-            f"{_money(bill.balance.left)} ({bill.balance.negative} below zero)"
+            f"{_money(bill.balance.left)} ({_BELOW[bill.balance.negative]})"
         )
+        if bill.balance.spent_at is not None:
+            at = utc_text(bill.balance.spent_at)
+            lines.append(f"the balance was used up at {at}; by the plan the charges go on")
+    lines += [f"balance: {stop.words}" for stop in bill.stops]
+    lines += [each.words for each in bill.not_run]
     lines += [f"note: {note}" for note in bill.notes]
     return "\n".join([*lines, "", f"The rules and their sources: ouvrage rates show {bill.plan}"])
 

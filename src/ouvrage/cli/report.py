@@ -1,4 +1,4 @@
-"""``ouvrage report``: what one run cost and where its time went, or what a campaign spent.
+"""``ouvrage report``: what one run cost and where its time went, or a campaign, or a job of many hosts.
 
 Decides that every page is made before any is written, so that a refusal leaves nothing behind.
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--campaign", metavar="NAME", help="All that was spent on a campaign, in one sum.")
+@click.option("--job", metavar="ID", help="One job over several hosts, in one record.")
 @html_option
 @click.option(
     "--pdf",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 def report(
     run: str | None,
     campaign: str | None,
+    job: str | None,
     html_file: Path | None,
     pdf_file: Path | None,
     as_json: bool,
@@ -46,19 +48,23 @@ def report(
     """What a finished unit of RUN cost, and where its time went.
 
     RUN is an id, a short code such as R7K2, a label (its latest run), or `last`. With --campaign:
-    what an accepted result cost, all attempts and rentals included.
+    what an accepted result cost, all attempts and rentals included. With --job: what a unit of the
+    job cost on all its hosts together, and which of them holds the others up.
     """
-    if campaign is not None and run is None:
-        _campaign(campaign, html_file, pdf_file, as_json, plain, as_of)
-    elif run is not None and campaign is None and pdf_file is None:
-        _run(run, html_file, as_json, plain, as_of)
-    elif run is None:
+    asked = sum(each is not None for each in (run, campaign, job))
+    if not asked:
         context = click.get_current_context()
-        raise click.UsageError("a RUN, or --campaign NAME, is missing", context)
+        raise click.UsageError("a RUN, --campaign NAME or --job ID is missing", context)
+    if asked == 1 and campaign is not None:
+        _campaign(campaign, html_file, pdf_file, as_json, plain, as_of)
+    elif asked == 1 and run is not None and pdf_file is None:
+        _run(run, html_file, as_json, plain, as_of)
+    elif asked == 1 and job is not None and pdf_file is None:
+        _job(job, html_file, as_json, plain, as_of)
     else:
         raise OuvrageError(
             "report/which",
-            "a report is about one RUN or about one --campaign, and --pdf is a campaign's",
+            "a report is about one RUN, one --campaign or one --job, and --pdf is a campaign's",
             hint="ouvrage report last, or ouvrage report --campaign NAME --pdf page.pdf",
         )
 
@@ -104,6 +110,25 @@ def _campaign(
     for file in (html_file, pdf_file):
         if file:
             say_text(f"Whole report: {file}")
+
+
+def _job(job: str, html_file: Path | None, as_json: bool, plain: bool, as_of: int | None) -> None:
+    from ouvrage.cli.jobs import job_found
+    from ouvrage.pricing.job_report import job_json, job_text
+
+    with opened() as ledger:
+        found = job_found(ledger, job, past(as_of, ledger)).report
+    if html_file:
+        from ouvrage.console.job_page import job_page
+        from ouvrage.console.page import html
+
+        write_file(html_file, html(job_page(found)))
+    if as_json:
+        say_json(job_json(found))
+        return
+    say_text(job_text(found, plain=plain))
+    if html_file:
+        say_text(f"Whole report: {html_file}")
 
 
 def _pages(

@@ -12,7 +12,8 @@ from ouvrage.base.time import utc_text
 from ouvrage.console.gpus_over_time import gpu_timelines
 from ouvrage.console.over_time import bars_of, cores_allowed, timeline_of
 from ouvrage.console.page import Drawing, Page, Tile
-from ouvrage.console.pictures import Interval, Strip, strips, timeline, unit_bars
+from ouvrage.console.pictures import Interval, Strip, Timeline, strips, timeline, unit_bars
+from ouvrage.console.serving_over_time import HEADING, flight_timeline, serving_tiles
 from ouvrage.console.shown import name_in, shown, shown_to_precision, strip_parts
 from ouvrage.evidence.figures import Sheet
 from ouvrage.metering.cause import NAMES, cause_of
@@ -38,7 +39,7 @@ def run_page(
         title=f"{view.code} {started.label or ''} · Ouvrage",
         headline=said.splitlines()[0],
         lead=(f"{started.label or view.code}: {' '.join(started.command)}",),
-        tiles=_tiles(sheet, reckoning),
+        tiles=(*serving_tiles(sheet), *_tiles(sheet, reckoning)),
         drawings=tuple(_drawings(view, sheet, reckoning, columns, gpus)),
         notes=(*hints_of(view, reckoning), *notes),
         about=_about(view, reckoning),
@@ -103,7 +104,7 @@ def _drawings(
 ) -> list[Drawing]:
     drawings = []
     use = reckoning.steady
-    if use.total_us:
+    if use.total_us and view.load is None:
         steady = "" if use.total_us == reckoning.whole.total_us else ", steady phase"
         heading = f"Where the time went{steady}"
         strip = Strip(name="", note="", length=1.0, parts=strip_parts(use))
@@ -117,11 +118,7 @@ def _drawings(
         )
     if view.wall_us:
         line = timeline_of(view, columns, reckoning.units, reckoning.phases)
-        caption = f"The dashed line is what it may use. {_ticks_words(reckoning)}"
-        heading = "Cores at work"
-        drawings.append(
-            Drawing(heading=heading, svg=timeline("cores", heading, line), caption=caption)
-        )
+        drawings += _flight_and_cores(view, reckoning, line)
         for number, (heading, gpu) in enumerate(gpu_timelines(view, gpus, line)):
             picture = timeline(f"gpu-{number}", heading, gpu)
             drawings.append(Drawing(heading=heading, svg=picture, caption=_gpu_words(sheet)))
@@ -132,6 +129,22 @@ def _drawings(
         drawings.append(
             Drawing(heading=heading, svg=picture, caption=_bars_words(sheet, reckoning))
         )
+    return drawings
+
+
+def _flight_and_cores(view: RunView, reckoning: Reckoning, line: Timeline) -> list[Drawing]:
+    """Requests in flight, where there were any; the cores, unless only a client used them."""
+    drawings: list[Drawing] = []
+    flight = flight_timeline(view, line)
+    if flight:
+        caption = "Sent and not yet answered, or as many as the server said it was working on."
+        picture = timeline("flight", HEADING, flight)
+        drawings.append(Drawing(heading=HEADING, svg=picture, caption=caption))
+    if view.load is None:
+        caption = f"The dashed line is what it may use. {_ticks_words(reckoning)}"
+        heading = "Cores at work"
+        picture = timeline("cores", heading, line)
+        drawings.append(Drawing(heading=heading, svg=picture, caption=caption))
     return drawings
 
 
@@ -197,9 +210,9 @@ def _about(view: RunView, reckoning: Reckoning) -> tuple[tuple[str, str], ...]:
         ),
         ("Command", " ".join(started.command)),
         ("In", started.cwd),
-        ("Host", ", ".join(machine)),
+        ("Client" if view.load else "Host", ", ".join(machine)),
         ("Price", started.price.text() if started.price else "none was given"),
         ("Units", reckoning.units.how),
         ("Warm-up", WARMUP_RULE),
-        ("Waits", cause_of(view, reckoning).rule),
+        *(() if view.load else (("Waits", cause_of(view, reckoning).rule),)),
     )

@@ -74,7 +74,7 @@ class _Row:
         raise OuvrageError(
             "evidence/file",
             f"{self.file}: {self.place}.{name}: found {found}, expected {expected}",
-            hint="nothing was written; mend the field and add the file again",
+            hint="mend the field and add the file again",
         )
 
 

@@ -36,7 +36,7 @@ def admit(fact: Fact) -> None:
             "fact/malformed",
             f"a fact cannot be recorded: {found}",
             where=(f"{fact.source!r}/{fact.id!r} {fact.kind!r}",),
-            hint="nothing of this batch was written; mend the fact at its source and send it again",
+            hint="mend the fact at its source and send it again",
         )
 
 

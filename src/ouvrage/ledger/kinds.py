@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
 from ouvrage.model import (
     accepted,
+    around,
     assets,
     cash,
     earnings,
@@ -28,11 +30,13 @@ from ouvrage.model import (
     occupancy,
     rentals,
     runs,
+    serving,
     sites,
     tariffs,
 )
 from ouvrage.model.bills import Bill
 from ouvrage.model.claims import Claim, ComparisonClaim
+from ouvrage.model.hosts import HostChecked
 from ouvrage.model.observations import Observation, Question, Search
 from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
 from ouvrage.model.records import Conflict, Withdrawal
@@ -42,6 +46,7 @@ KINDS: dict[tuple[str, int], type] = {
     for kind in (
         runs.RunStarted,
         runs.RunWindow,
+        runs.RunWaits,
         runs.RunMarks,
         runs.RunSpans,
         runs.RunEnded,
@@ -51,6 +56,11 @@ KINDS: dict[tuple[str, int], type] = {
         gpus.RunEnergyMeter,
         gpus.RunEnergyWindow,
         gpus.RunElectricity,
+        *around.AROUND,
+        serving.RunLoad,
+        serving.RunRequests,
+        serving.RunServer,
+        serving.RunServerWindow,
         accepted.RunAccepted,
         accepted.RunCampaign,
         rentals.RentalStarted,
@@ -69,6 +79,7 @@ KINDS: dict[tuple[str, int], type] = {
         MarketOffer,
         MarketReading,
         ExchangeRate,
+        HostChecked,
         sites.Site,
         sites.Node,
         sites.DevicePlaced,
@@ -102,8 +113,19 @@ class Unread:
 
 def payload_of(value: Any) -> str:
     """The canonical payload of a kind's instance. Floats and unknown types are refused."""
-    values, template = _form(type(value))
+    _, values, template = _form(type(value))
     return template % tuple([item if type(item) is int else _text(item) for item in values(value)])
+
+
+def payloads_of(value: Any, instead: Mapping[str, Any]) -> tuple[str, str]:
+    """The payload of an instance, and the one it had if some of its fields were others."""
+    names, values, template = _form(type(value))
+    texts = [_text(item) for item in values(value)]
+    others = [
+        _text(instead[name]) if name in instead else text
+        for name, text in zip(names, texts, strict=True)
+    ]
+    return template % tuple(texts), template % tuple(others)
 
 
 def fact_of(
@@ -116,8 +138,9 @@ def fact_of(
     valid_to: int | None,
     grade: Grade,
     corrects: str | None = None,
+    payload: str | None = None,
 ) -> Fact:
-    """A fact that states ``value``, an instance of a kind."""
+    """A fact that states ``value``, an instance of a kind; ``payload`` is its, if made already."""
     return Fact(
         source=source,
         id=id,
@@ -127,7 +150,7 @@ def fact_of(
         valid_from=valid_from,
         valid_to=valid_to,
         grade=grade,
-        payload=payload_of(value),
+        payload=payload_of(value) if payload is None else payload,
         corrects=corrects,
     )
 
@@ -149,15 +172,22 @@ def read_value(fact: Fact, value: Any) -> Any:
             fact=fact, reason=f"kind {fact.kind} version {fact.version} is not known here"
         )
     try:
-        return _reader(kind)(value)
+        return from_plain(kind, value)
     except (ValueError, TypeError, KeyError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
+
+
+def from_plain(kind: type, value: Any) -> Any:
+    """A kind's instance from plain JSON. ``ValueError`` or ``TypeError`` where it is none."""
+    return _reader(kind)(value)
 
 
 def _text(value: Any) -> str:
     """Canonical text of a value; written out because every fact recorded passes here."""
     if value is None:
         return "null"
+    if type(value) is str:
+        return encode_basestring(value)  # what canonical JSON makes of a text, without its detours
     if isinstance(value, (str, int)):
         return canonical(value)
     if isinstance(value, (tuple, list)):
@@ -168,13 +198,13 @@ def _text(value: Any) -> str:
 
 
 @cache
-def _form(kind: type) -> tuple[Callable[[Any], tuple[Any, ...]], str]:
-    """What reads the fields in canonical order, and the payload with a place for each one's text."""
+def _form(kind: type) -> tuple[Sequence[str], Callable[[Any], Sequence[Any]], str]:
+    """The fields in canonical order, what reads them, and the payload with a place for each text."""
     names = sorted(_field_names(kind))
     template = "{%s}" % ",".join(f"{canonical(name)}:%s" for name in names)
     if len(names) == 1:
-        return lambda value: (getattr(value, names[0]),), template
-    return attrgetter(*names), template
+        return names, lambda value: (getattr(value, names[0]),), template
+    return names, attrgetter(*names), template
 
 
 @cache

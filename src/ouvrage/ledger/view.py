@@ -19,11 +19,6 @@ Correctors = Mapping[str, Sequence[Recorded]]
 """By the key of the corrected fact: what corrects it, best first."""
 
 
-def as_known(recorded: Iterable[Recorded], as_of: int | None = None) -> list[Recorded]:
-    """The records that were in the ledger at ``as_of`` (None: all of them)."""
-    return [entry for entry in recorded if as_of is None or entry.recorded_at <= as_of]
-
-
 def in_force(recorded: Iterable[Recorded]) -> list[Recorded]:
     """The records that nothing corrects or withdraws, in an order that arrival does not change.
 

@@ -21,8 +21,10 @@ from ouvrage.meter.options import Options
 from ouvrage.meter.pump import Pump, carry_on
 from ouvrage.meter.record import Record
 from ouvrage.meter.sampler import PERIOD_US, Instruments, Sampler
+from ouvrage.meter.servers import LogServer
 from ouvrage.meter.spool_file import SpoolFile
 from ouvrage.meter.supervisor import Ending, Supervisor
+from ouvrage.meter.surroundings import Surroundings
 from ouvrage.metering.recognise import Mark, Recogniser
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ class Account:
         if options.campaign:
             self._spool.write({"k": "campaign", "name": options.campaign})
         self._record = Record(self._spool)
+        self._around = Surroundings(options, self._record)
+        self._around.begin()
+        self._server = LogServer(self._recogniser.serving, self._record)
         if options.electricity:
             price = options.electricity
             self._record.electricity(price.amount, price.currency or "EUR")
@@ -102,10 +107,12 @@ class Account:
         self._record.note(self._now(), code, text)
 
     def _look(self, stream: str, data: bytes, moment_us: int) -> None:
+        self._around.look(stream, data)
         if self._matcher:
             self._matcher.feed(stream, data, moment_us - self._origin)
         else:
             self._mark(self._recogniser.feed(stream, data, moment_us - self._origin))
+            self._server.keep()
 
     def _mark(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
@@ -128,6 +135,8 @@ class Account:
             supervisor,
             self._preload,
             self._options.wall_meter,
+            self._options.metrics,
+            ask_topology=self._options.topology is None,
         )
         sampler.start()
         ended = supervisor.wait(tree) - self._origin
@@ -141,6 +150,7 @@ class Account:
             _leave_behind([pump for pump in pumps if pump.source >= 0])
         fault = self._matcher.fault if self._matcher else onlooker.fault
         self._note_troubles(pumps, fault)
+        self._around.finish(ended)
         self._finish(ending, ended, outlived, supervisor.asked_to_end)
         return ending
 
@@ -149,6 +159,7 @@ class Account:
             self._matcher.finish(ended)
         else:
             self._mark(self._recogniser.flush(ended))
+            self._server.keep()
             for code, text in self._recogniser.notes():
                 self.note(code, text)
 

@@ -14,17 +14,16 @@ import contextlib
 import json
 import os
 import select
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.gpu_port import GpuLibrary, Identity, Lost, Reading, Unavailable
+from ouvrage.adapters.parent_death import end_with_the_parent
 
 PERIOD_US = 1_000_000
 RETRY_TICKS = 30
-_PR_SET_PDEATHSIG = 1
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
@@ -56,6 +55,8 @@ class Probe:
         """One line of readings. What took longer than a period is too old to tell."""
         began = monotonic_us()
         values = [self._one(index) for index in range(self._count)]
+        for index, xid in self._library.errors():
+            self._say({"k": "xid", "t": monotonic_us(), "gpu": index, "xid": xid})
         now = monotonic_us()
         self._tick += 1
         if now - began < PERIOD_US:
@@ -99,19 +100,11 @@ def serve(probe: Probe, requests: int) -> None:
         probe.tick()
 
 
-def _end_with_the_meter() -> None:
-    """Ask the kernel for SIGTERM when the thread that started this one is gone."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
 def main(arguments: Sequence[str] = ()) -> int:
     """Read until told to end."""
     from ouvrage.adapters.nvml import Nvml
 
-    _end_with_the_meter()
+    end_with_the_parent()
     probe = Probe(Nvml(), sys.stdout.fileno())
     with contextlib.suppress(BrokenPipeError):
         if probe.open():

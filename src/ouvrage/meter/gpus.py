@@ -62,6 +62,8 @@ class Cards:
         """One object that the child said."""
         if said["k"] == "gpu":
             self._card(said["about"], now)
+        elif said["k"] == "xid":
+            self._error(said, now)
         else:
             self._readings(said, now)
 
@@ -76,6 +78,13 @@ class Cards:
             about["chosen"] = chosen(os.environ.get("CUDA_VISIBLE_DEVICES"), index, key)
             self._record.gpu(self._keys.index(key), max(0, now - self._origin), about)
         self._cards[index] = self._keys.index(key)
+
+    def _error(self, said: dict[str, Any], now: int) -> None:
+        """The driver reported an error; of a card that is not known, without its number."""
+        t, index = max(0, min(int(said["t"]), now) - self._origin), said["gpu"]
+        self._record.xid(
+            None if index is None else self._cards.get(int(index)), t, int(said["xid"])
+        )
 
     def _readings(self, said: dict[str, Any], now: int) -> None:
         t = min(int(said["t"]), now) - self._origin

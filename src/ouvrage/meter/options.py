@@ -15,6 +15,7 @@ from ouvrage.base.errors import OuvrageError
 if TYPE_CHECKING:
     from ouvrage.base.energy_price import EnergyPrice
     from ouvrage.base.price import Price
+    from ouvrage.model.around import RunTopology
 
 LIBRARIES = ("mlflow", "wandb", "tensorboard", "clearml")
 _USAGE = "ouvrage run [OPTIONS] -- COMMAND [ARGUMENT ...]"
@@ -61,10 +62,16 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         help="read this smart plug as well (JSON of Shelly and Tasmota plugs)",
     )
+    made.add_argument(
+        "--metrics",
+        metavar="URL",
+        help="read a model server's Prometheus page as well (vLLM, llama.cpp)",
+    )
     made.add_argument("--label", help="a name for this run, to find it by")
     made.add_argument(
         "--campaign", metavar="NAME", help="the campaign that this run is an attempt in"
     )
+    _add_surroundings(made)
     made.add_argument(
         "--unit", metavar="NAME", help="which unit to count, where a command shows several"
     )
@@ -86,6 +93,33 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _add_surroundings(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--job",
+        metavar="ID",
+        help="the job that this run is a part of, on this host or several (else the launcher's)",
+    )
+    made.add_argument(
+        "--nccl-log",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="NCCL's own INFO log (NCCL_DEBUG_FILE), read when the command has ended",
+    )
+    made.add_argument(
+        "--nccl-tests",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="what nccl-tests measured between these GPUs",
+    )
+    made.add_argument(
+        "--topology",
+        metavar="FILE",
+        help="what joins the GPUs: output of nvidia-smi topo -m (which is asked where it is here)",
+    )
+
+
 class Options:
     """One checked request."""
 
@@ -100,8 +134,13 @@ class Options:
         self.price = price
         self.electricity = electricity
         self.wall_meter: str | None = given.wall_meter
+        self.metrics: str | None = given.metrics
         self.label: str | None = given.label
         self.campaign: str | None = given.campaign
+        self.job: str | None = given.job
+        self.nccl_log: list[str] = given.nccl_log
+        self.nccl_tests: list[str] = given.nccl_tests
+        self.topology = None if given.topology is None else _topology(given.topology)
         self.unit: str | None = given.unit
         self.unit_regex: str | None = given.unit_regex
         self.report: str | None = given.report
@@ -152,6 +191,12 @@ def _joined(arguments: list[str]) -> list[str]:
     return joined
 
 
+def _topology(path: str) -> RunTopology:
+    from ouvrage.meter.surroundings import topology_file
+
+    return topology_file(path)
+
+
 def _price(given: argparse.Namespace) -> Price | None:
     if given.price is None:
         if given.currency is not None and given.electricity is None:
@@ -184,6 +229,17 @@ def _electricity(given: argparse.Namespace) -> EnergyPrice | None:
     return parse_energy_price(given.electricity).in_currency(given.currency)
 
 
+def _check_names(given: argparse.Namespace) -> None:
+    if given.campaign is not None:
+        from ouvrage.base.names import check_campaign
+
+        check_campaign(given.campaign)
+    if given.job is not None:
+        from ouvrage.base.names import check_job
+
+        check_job(given.job)
+
+
 def _check_texts(given: argparse.Namespace) -> None:
     for name in ("label", "unit"):
         text = getattr(given, name)
@@ -191,10 +247,7 @@ def _check_texts(given: argparse.Namespace) -> None:
             raise OuvrageError(
                 f"run/{name}", f"--{name} {text!r} is not a name", hint="some printable characters"
             )
-    if given.campaign is not None:
-        from ouvrage.base.names import check_campaign
-
-        check_campaign(given.campaign)
+    _check_names(given)
     if given.report is not None and not given.report:
         raise OuvrageError("run/report", "--report names no file", hint="--report out/report.json")
     if given.report is not None and os.path.isdir(given.report):
@@ -210,6 +263,15 @@ def _check_texts(given: argparse.Namespace) -> None:
             hint="another name",
         )
     _check_libraries(given.log_to)
+    metrics = given.metrics
+    if metrics is not None and not (
+        metrics.startswith(("http://", "https://")) and metrics.isprintable() and "@" not in metrics
+    ):
+        raise OuvrageError(
+            "run/metrics",
+            f"--metrics {metrics!r} is no address of a metrics page, or holds a password",
+            hint="--metrics http://127.0.0.1:8000/metrics",
+        )
     wall = given.wall_meter
     if wall is not None and not (wall.startswith(("http://", "https://")) and wall.isprintable()):
         raise OuvrageError(

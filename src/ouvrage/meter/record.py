@@ -8,6 +8,7 @@ counted together and not timed.
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from typing import Any
 
 from ouvrage.adapters.gpu_port import NAMES, Reading
@@ -17,11 +18,13 @@ COUNTERS = (
     "cpu_user_us cpu_system_us run_delay_us emitter_cpu_us emitter_run_delay_us blkio_delay_us"
     " throttled_us read_bytes write_bytes ctx_voluntary ctx_involuntary major_faults host_busy_us"
     " host_idle_us host_iowait_us host_steal_us psi_cpu_us psi_io_us psi_memory_us disk_read_bytes"
-    " disk_write_bytes net_rx_bytes net_tx_bytes"
+    " disk_write_bytes net_rx_bytes net_tx_bytes delay_cpu_us quota_periods quota_stopped"
+    " refaulted_bytes"
 )
-GAUGES = "rss_bytes processes threads blocked memory_available_bytes cgroup_memory_bytes"
+GAUGES = "rss_bytes processes threads blocked running at_network memory_available_bytes cgroup_memory_bytes"
 COLUMNS = tuple(f"{COUNTERS} {GAUGES}".split())
 MOST_MARKS = 20_000
+MOST_XIDS = 256
 
 Values = dict[str, "int | None"]
 
@@ -41,7 +44,9 @@ class Record:
         self._lines: list[dict[str, Any]] = []
         self._noted: set[str] = set()
         self._gpus: dict[int, list[tuple[int, Reading]]] = {}
+        self._xids = 0
         self._meters: list[list[tuple[int, int | None, int | None]]] = []
+        self._servers: list[list[tuple[int, dict[str, int]]]] = []
 
     def sample(self, t: int, values: Values) -> None:
         """The counters and gauges at ``t``; times only rise."""
@@ -76,6 +81,24 @@ class Record:
         with self._lock:
             self._gpus.setdefault(number, []).append((t, values))
 
+    def around(self, t: int, value: Any) -> None:
+        """A statement about what surrounds the command: an instance of one of ``model.around``."""
+        told = {name: item for name, item in asdict(value).items() if name != "run"}
+        with self._lock:
+            self._lines.append({"k": "around", "kind": value.KIND, "t": t, "value": told})
+
+    def xid(self, gpu: int | None, t: int, xid: int) -> None:
+        """The driver reported an error of a GPU; only so many of one run are kept apart."""
+        from ouvrage.model.around import RunXid
+
+        with self._lock:
+            self._xids += 1
+            many = self._xids
+        if many <= MOST_XIDS:
+            self.around(t, RunXid(run="", gpu=gpu, at_us=t, xid=xid))
+        else:
+            self.note(t, "gpu/xids", f"more than {MOST_XIDS} Xid errors: the others are not kept")
+
     def electricity(self, amount: str, currency: str) -> None:
         """What the user says a kilowatt-hour costs."""
         with self._lock:
@@ -96,6 +119,26 @@ class Record:
         """One reading of a meter of energy."""
         with self._lock:
             self._meters[number].append((t, power_mw, energy_uj))
+
+    def server(self, about: dict[str, Any], t: int) -> int:
+        """A model server that told about itself; its number in this run."""
+        with self._lock:
+            number = len(self._servers)
+            self._servers.append([])
+            self._lines.append({"k": "server", "server": number, "t": t, "about": about})
+            return number
+
+    def server_sample(self, number: int, t: int, columns: dict[str, int]) -> None:
+        """One reading of a model server; times only rise."""
+        with self._lock:
+            held = self._servers[number]
+            if not held or t > held[-1][0]:
+                held.append((t, columns))
+
+    def requests(self, line: dict[str, Any]) -> None:
+        """Requests that a server printed, as a line of the spool."""
+        with self._lock:
+            self._lines.append({"k": "requests", **line})
 
     def note(self, t: int, code: str, text: str) -> None:
         """Something the meter met; each code once a run."""
@@ -120,7 +163,18 @@ class Record:
     def _gathered(self) -> list[dict[str, Any]]:
         lines = [*self._sample_line(), *self._mark_lines(), *self._lines]
         self._lines = []
-        return [*lines, *self._gpu_lines(), *self._meter_lines()]
+        return [*lines, *self._gpu_lines(), *self._meter_lines(), *self._server_lines()]
+
+    def _server_lines(self) -> list[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
+        for number, readings in enumerate(self._servers):
+            if readings:
+                names = dict.fromkeys(name for _, columns in readings for name in columns)
+                told = {name: [columns.get(name) for _, columns in readings] for name in names}
+                times = [t for t, _ in readings]
+                lines.append({"k": "servers", "server": number, "t": times, "c": told})
+                self._servers[number] = []
+        return lines
 
     def _gpu_lines(self) -> list[dict[str, Any]]:
         lines: list[dict[str, Any]] = []

@@ -18,17 +18,19 @@ from ouvrage.adapters.kept_file import Room
 from ouvrage.adapters.process_tree import DETAIL, PROCESSES, ProcessTree, ThreadClock
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
 from ouvrage.meter.energy import HostEnergy, wall_feed
+from ouvrage.meter.feed import Feed
 from ouvrage.meter.gpus import gpu_feed
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.record import Record
 from ouvrage.meter.supervisor import Supervisor
+from ouvrage.meter.topology import TopologyAsk
 
 PERIOD_US = 1_000_000
 FLUSH_US = 5_000_000
 KEPT_OPEN = 400
 PRELOAD_US = 2_000_000
 _NEVER = 1 << 62
-_FEED = "GPUs or the meter at the wall could not be looked after"
+_FEED = "GPUs, the meter at the wall or a server's metrics could not be looked after"
 
 
 class Instruments:
@@ -46,7 +48,8 @@ class Instruments:
         values = self.tree.read()
         values.update(self.host.read())
         values.update(self.emitter.read())
-        values["throttled_us"] = self.cgroup.throttled_us()
+        values.update(self.cgroup.throttling())
+        values["refaulted_bytes"] = self.cgroup.refaulted_bytes()
         values["cgroup_memory_bytes"] = self.cgroup.memory_bytes()
         return values
 
@@ -84,6 +87,9 @@ class Sampler(threading.Thread):
         supervisor: Supervisor,
         preload: Callable[[], None],
         wall: str | None = None,
+        metrics: str | None = None,
+        *,
+        ask_topology: bool = True,
     ) -> None:
         super().__init__(name="sampler", daemon=True)
         self._record = record
@@ -95,9 +101,15 @@ class Sampler(threading.Thread):
         tree = instruments.tree
         self._energy = HostEnergy(record, instruments.room)
         gpus = gpu_feed(record, tree, origin_us, PERIOD_US)
-        self._feeds = [gpus] if gpus else []
+        self._feeds: list[Feed | TopologyAsk] = [gpus] if gpus else []
+        if ask_topology:
+            self._feeds.append(TopologyAsk(record, tree, origin_us))
         if wall:
             self._feeds.append(wall_feed(wall, record, tree, origin_us, PERIOD_US))
+        if metrics:
+            from ouvrage.meter.servers import MetricsFeed
+
+            self._feeds.append(MetricsFeed(metrics, record, tree, origin_us, PERIOD_US))
 
     def run(self) -> None:
         """The loop; at its end every feed is asked for a last word."""

@@ -42,8 +42,12 @@ class Summary:
 
     def show(self, *, plain: bool) -> None:
         """Print the summary for a person, on stderr: stdout belongs to the command."""
-        text = report_text(self._view, self._sheet, plain=plain or not voice.speaks_utf8())
+        text = self.text(plain=plain or not voice.speaks_utf8())
         voice.say(text if text.endswith("\n") else text + "\n")
+
+    def text(self, *, plain: bool) -> str:
+        """The summary for a person."""
+        return report_text(self._view, self._sheet, plain=plain)
 
     def json(self) -> str:
         """The report as JSON."""

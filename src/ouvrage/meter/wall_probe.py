@@ -12,7 +12,7 @@ import json
 import os
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ouvrage.adapters.clock import monotonic_us
@@ -21,8 +21,8 @@ from ouvrage.adapters.wall_meter import PlugMeter, WallFault, WallMeter
 PERIOD_US = 1_000_000
 
 
-def serve(meter: WallMeter, requests: int, output: int) -> None:
-    """Ask until nobody holds the other end any more."""
+def serve(ask: Callable[[], dict[str, Any]], requests: int, output: int) -> None:
+    """Ask once a period until nobody holds the other end any more."""
     poller = select.poll()
     poller.register(requests, select.POLLIN)
     due = monotonic_us()
@@ -32,7 +32,7 @@ def serve(meter: WallMeter, requests: int, output: int) -> None:
             return
         now = monotonic_us()
         due = max(due + PERIOD_US, now)
-        _say(output, _asked(meter))
+        _say(output, ask())
 
 
 def _asked(meter: WallMeter) -> dict[str, Any]:
@@ -54,7 +54,8 @@ def _say(output: int, line: dict[str, Any]) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Ask the plug behind the one URL given."""
     with contextlib.suppress(BrokenPipeError):
-        serve(PlugMeter(arguments[0]), sys.stdin.fileno(), sys.stdout.fileno())
+        meter = PlugMeter(arguments[0])
+        serve(lambda: _asked(meter), sys.stdin.fileno(), sys.stdout.fileno())
     return 0
 
 

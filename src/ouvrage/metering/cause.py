@@ -33,7 +33,8 @@ class Cause:
     """The largest wait of the steady phase: its key, share, grade, and what speaks for it.
 
     ``key`` is None when no wait is worth naming; ``evidence`` then says what is known instead.
-    ``by_gpu`` is whether it is the GPUs that speak for it.
+    ``by_gpu`` is whether it is the GPUs that speak for it. ``verdict`` is the answer in one word:
+    the key, else ``computing`` where it computed most of the time, else ``unknown``.
     """
 
     key: str | None
@@ -41,6 +42,7 @@ class Cause:
     grade: Grade | None
     evidence: str
     rule: str
+    verdict: str
     by_gpu: bool = False
 
 
@@ -50,9 +52,14 @@ def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
     key = use.largest_wait()
     share = Fraction(use.us[key], use.total_us) if key and use.total_us else Fraction(0)
     rule = SPAN_RULE if use.emitter else use.sample_rule
-    if key is None or share < WORTH_NAMING:
+    if key is None or share < WORTH_NAMING or use.us["unknown"] > use.us[key]:
         return Cause(
-            key=None, share=share, grade=None, evidence=_nothing_waited(reckoning), rule=rule
+            key=None,
+            share=share,
+            grade=None,
+            evidence=_nothing_waited(reckoning),
+            rule=rule,
+            verdict="computing" if use.us["computing"] * 2 > use.total_us else "unknown",
         )
     measured = use.measured[key] * 2 >= use.us[key]
     return Cause(
@@ -63,12 +70,16 @@ def cause_of(view: RunView, reckoning: Reckoning) -> Cause:
         else weakest((Grade.ASSUMED, view.grade)),
         evidence=_evidence(view, reckoning, key),
         rule=SPAN_RULE if measured else use.sample_rule,
+        verdict=key,
         by_gpu=_gpus_say(use, key),
     )
 
 
 def _nothing_waited(reckoning: Reckoning) -> str:
     use = reckoning.steady
+    key = use.largest_wait()
+    if key is not None and use.us["unknown"] > use.us[key] >= WORTH_NAMING * use.total_us:
+        return f"more of its time is unexplained than was spent {NAMES[key]}"
     if use.us["unknown"] * 2 > use.total_us:
         return "samples do not say what it did; ouvrage.watch(loader) measures waits for data"
     if use.emitter is None:
@@ -80,13 +91,13 @@ def _evidence(view: RunView, reckoning: Reckoning, key: str) -> str:
     use = reckoning.steady
     seconds = f"{use.us[key] / 1e6:.3g} of {use.total_us / 1e6:.3g} s"
     said = {
-        "waiting_data": "its spans say so",
-        "waiting_cpu": "it was ready to run and had no core (kernel run delay)",
-        "waiting_storage": "its tasks were blocked while bytes were read or written",
-        "waiting_network": "its spans say so",
-        "waiting_memory": "memory was under pressure while pages were faulted in",
-        "throttled": "the cgroup's CPU quota stopped it (cgroup counter)",
-    }[key]
+        "waiting_data": lambda: "its spans say so",
+        "waiting_cpu": lambda: "it was ready to run and had no core (kernel run delay)",
+        "waiting_storage": lambda: _storage(view),
+        "waiting_network": lambda: _network(view, told=use.measured[key] > 0),
+        "waiting_memory": lambda: _memory(view),
+        "throttled": lambda: _quota(view),
+    }[key]()
     if key == "waiting_data" and use.counts[key]:
         each = use.us[key] / use.counts[key] / 1000
         said = f"each of {use.counts[key]} waits for a batch took {each:.3g} ms"
@@ -94,6 +105,37 @@ def _evidence(view: RunView, reckoning: Reckoning, key: str) -> str:
         said = _gpu_evidence(view, reckoning, key, said)
     shared = _cores(view)
     return f"{said}: {seconds}" + (f"; {shared}" if shared else "")
+
+
+def _storage(view: RunView) -> str:
+    moved = sum((w.read_bytes or 0) + (w.write_bytes or 0) for w in view.windows)
+    return f"its tasks were blocked while {_mb(moved)} were read or written"
+
+
+def _network(view: RunView, *, told: bool) -> str:
+    if told:
+        return "its spans say so"
+    flowed = sum((w.net_rx_bytes or 0) + (w.net_tx_bytes or 0) for w in view.windows)
+    return f"threads slept at connections to other machines while {_mb(flowed)} flowed"
+
+
+def _memory(view: RunView) -> str:
+    back = sum(waits.refaulted_bytes or 0 for waits in view.waits)
+    again = f" and {_mb(back)} that had been thrown out were read back" if back else ""
+    return f"memory was short: pages were faulted in{again}"
+
+
+def _quota(view: RunView) -> str:
+    periods = sum(waits.quota_periods or 0 for waits in view.waits)
+    stopped = sum(waits.quota_stopped or 0 for waits in view.waits)
+    if not periods:
+        return "the cgroup's CPU quota stopped it (cgroup counter)"
+    share = float(Fraction(100 * stopped, periods))
+    return f"the cgroup's CPU quota ran out in {share:.0f} % of its periods"
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.3g} MB"
 
 
 def _gpus_say(use: TimeUse, key: str) -> bool:

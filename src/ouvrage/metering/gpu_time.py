@@ -18,8 +18,8 @@ GPU_RULE = (
     "while the run's GPUs were in use: computing while one ran a kernel, less the part its clocks "
     "were held down by a fault (heat, power brake; never its power cap), which is throttled; of the "
     "rest, throttled by the cgroup's counter; waiting for data while the processes worked and no "
-    "GPU did, as far as that is sure from both shares; then storage and memory by the evidence "
-    "below; then waiting for data as far as the processes worked at all, and for a core by the run "
+    "GPU did, as far as that is sure from both shares; then memory, storage and network by the "
+    "evidence below; then waiting for data as far as the processes worked at all, and for a core by the run "
     "delay; unknown otherwise"
 )
 

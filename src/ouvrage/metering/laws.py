@@ -16,7 +16,7 @@ from ouvrage.metering.gpus import gpu_window_fault
 from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RUN_KINDS, RunView, fault_of, run_views
 from ouvrage.metering.timeuse import KEYS, TimeUse
-from ouvrage.model.runs import RunEnded, RunStarted, RunWindow
+from ouvrage.model.runs import RunEnded, RunStarted, RunWaits, RunWindow
 
 Found = Iterable[tuple[str, str]]
 
@@ -61,6 +61,26 @@ def _windows_hold(records: Sequence[Recorded]) -> Found:
             found = _window_fault(window)
             if found:
                 yield f"{view.run}/window/{window.index}", found
+
+
+def _waits_hold(records: Sequence[Recorded]) -> Found:
+    for view in run_views(records).values():
+        for waits in view.waits:
+            found = _waits_fault(waits)
+            if found:
+                yield f"{view.run}/waits/{waits.index}", found
+
+
+def _waits_fault(waits: RunWaits) -> str | None:
+    length = waits.to_us - waits.from_us
+    for name in ("network_us", "running_us"):
+        if (getattr(waits, name) or 0) > length:
+            return f"{name} is {getattr(waits, name)} in {length} us"
+    for name in waits.__dataclass_fields__:
+        value = getattr(waits, name)
+        if isinstance(value, int) and value < 0:
+            return f"{name} is {value}, which nothing counts"
+    return None
 
 
 def _window_fault(window: RunWindow) -> str | None:
@@ -165,6 +185,11 @@ LAWS: tuple[Law, ...] = (
         name="metering/windows-hold",
         statement="no window covers more than it lasts, works more than it covers, or is negative",
         check=_windows_hold,
+    ),
+    Law(
+        name="metering/waits-hold",
+        statement="no sign of a wait lasts longer than its window or is negative",
+        check=_waits_hold,
     ),
     Law(
         name="metering/gpu-windows-hold",

@@ -17,25 +17,6 @@ from ouvrage.model.runs import RunMarks
 
 Row = tuple[str, int, "int | None"]
 
-LAUNCHERS = frozenset(
-    {"torchrun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "deepspeed"}
-    | {"horovodrun", "torch.distributed.run", "torch.distributed.launch"}
-    | {"accelerate.commands.launch", "colossalai"}
-)
-_MOST_WORDS = 200
-
-
-def launcher_of(command: Sequence[str]) -> str | None:
-    """The program in a command that starts several ranks; None where there is none."""
-    words = [part for word in command[:_MOST_WORDS] for part in word.split()][:_MOST_WORDS]
-    names = [word.rpartition("/")[2] for word in words]
-    for name, following in zip(names, (*names[1:], ""), strict=False):
-        if name in LAUNCHERS:
-            return name
-        if name == "accelerate" and following == "launch":
-            return "accelerate"
-    return None
-
 
 def in_step(processes: Sequence[Sequence[RunMarks]]) -> bool:
     """Whether these processes, each with its marks, marked the same units at the same pace."""

@@ -17,6 +17,7 @@ import re
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.metering.recognisers.scan import BLOCK, LONGEST_LINE, Scanner, clean, rules_for
+from ouvrage.metering.recognisers.serving_log import ServingLog
 from ouvrage.metering.recognisers.tally import Mark, Tally
 
 __all__ = ["BLOCK", "DEFAULT_UNIT", "LONGEST_LINE", "Mark", "Recogniser", "compile_unit_regex"]
@@ -74,6 +75,11 @@ class Recogniser:
             marks += self._scanner.read(tail, t, short=True)
         return marks + self._scanner.rest()
 
+    @property
+    def serving(self) -> ServingLog:
+        """What a model server told in its log beside its units."""
+        return self._scanner.serving
+
     def notes(self) -> list[tuple[str, str]]:
         """What a reader should know of the lines that were not counted: codes and words."""
         told: dict[str, str] = {}
@@ -90,6 +96,7 @@ class _Matcher:
         self._pattern = pattern
         self._tally = Tally(name, "regex")
         self.tallies = {(name, "regex"): self._tally}
+        self.serving = ServingLog()
 
     def read(self, block: bytes, t: int | None, *, short: bool) -> list[Mark]:
         """The marks of these complete lines."""

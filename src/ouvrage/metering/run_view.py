@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ouvrage.base.grades import Grade, weakest
@@ -17,7 +17,10 @@ from ouvrage.base.price import PER_US, Price
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
+from ouvrage.metering import around
 from ouvrage.metering.judgement import SAID_KINDS, Acceptance, acceptance_of, campaigns_of
+from ouvrage.metering.serving import SERVING_KINDS, serving_fault
+from ouvrage.model.around import AROUND
 from ouvrage.model.gpus import (
     METER_KINDS,
     POWER_METHODS,
@@ -34,11 +37,13 @@ from ouvrage.model.runs import (
     RunSamples,
     RunSpans,
     RunStarted,
+    RunWaits,
     RunWindow,
 )
+from ouvrage.model.serving import RunLoad, RunRequests, RunServer, RunServerWindow
 
 MARKS = frozenset(("end", "head", "count"))
-VIAS = ("code", "regex", "line")
+VIAS = ("code", "replay", "regex", "line")
 _AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LONGEST_AMOUNT = 40
 _CURRENCY = re.compile(r"[A-Z]{3}")
@@ -47,9 +52,14 @@ ENERGY_KINDS = tuple(
     kind.KIND for kind in (RunDevice, RunGpuWindow, RunEnergyMeter, RunEnergyWindow, RunElectricity)
 )
 RUN_KINDS = (
-    *(kind.KIND for kind in (RunStarted, RunWindow, RunMarks, RunSpans, RunEnded, RunSamples)),
+    *(kind.KIND for kind in (RunStarted, RunWindow, RunWaits, RunMarks, RunSpans)),
+    *(kind.KIND for kind in (RunEnded, RunSamples)),
     *ENERGY_KINDS,
+    *around.KINDS,
+    *SERVING_KINDS,
 )
+_BESIDE = frozenset((RunElectricity.KIND, *around.KINDS))
+"""What was stated beside the run: no part of the grade of what the meter measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +84,7 @@ class RunView:
     keys: Mapping[str, tuple[str, ...]]
     grade: Grade = Grade.MEASURED
     unread: tuple[str, ...] = ()
+    waits: tuple[RunWaits, ...] = ()
     devices: tuple[RunDevice, ...] = ()
     gpu_windows: tuple[RunGpuWindow, ...] = ()
     meters: tuple[RunEnergyMeter, ...] = ()
@@ -81,6 +92,11 @@ class RunView:
     electricity: RunElectricity | None = None
     acceptance: Acceptance | None = None
     campaigns: tuple[str, ...] = ()
+    around: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
+    load: RunLoad | None = None
+    requests: tuple[RunRequests, ...] = ()
+    servers: tuple[RunServer, ...] = ()
+    server_windows: tuple[RunServerWindow, ...] = ()
 
     @property
     def code(self) -> str:
@@ -134,7 +150,9 @@ def fault_of(value: Any) -> str | None:
             return f"an outcome called {value.outcome!r}"
         if value.wall_us < 0:
             return f"a run of {value.wall_us} us"
-    return _energy_fault(value)
+    if isinstance(value, AROUND):
+        return around.around_fault(value)
+    return _energy_fault(value) or serving_fault(value)
 
 
 def _energy_fault(value: Any) -> str | None:
@@ -201,9 +219,10 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
         grade=weakest(
             entry.fact.grade
             for entry in entries
-            if entry.fact.source == source and entry.fact.kind != RunElectricity.KIND
+            if entry.fact.source == source and entry.fact.kind not in _BESIDE
         ),
         unread=tuple(unread),
+        waits=tuple(value for value, _ in held[RunWaits.KIND]),
         devices=tuple(value for value, _ in held[RunDevice.KIND]),
         gpu_windows=tuple(value for value, _ in held[RunGpuWindow.KIND]),
         meters=tuple(value for value, _ in held[RunEnergyMeter.KIND]),
@@ -211,14 +230,24 @@ def _view(run: str, entries: list[Recorded], said: list[Recorded]) -> RunView | 
         electricity=electricity[0][0] if electricity else None,
         acceptance=acceptance_of(said),
         campaigns=campaigns_of(said),
+        around={kind: tuple(value for value, _ in held[kind]) for kind in around.KINDS},
+        load=held[RunLoad.KIND][0][0] if held[RunLoad.KIND] else None,
+        requests=tuple(value for value, _ in held[RunRequests.KIND]),
+        servers=tuple(value for value, _ in held[RunServer.KIND]),
+        server_windows=tuple(value for value, _ in held[RunServerWindow.KIND]),
     )
 
 
 def _order(held: dict[str, list[tuple[Any, str]]]) -> None:
     """Facts of each kind in the order of the run: by device where there are several, by index."""
-    for kind in (RunWindow.KIND, RunMarks.KIND, RunSpans.KIND):
+    ordered = (RunWindow.KIND, RunWaits.KIND, RunMarks.KIND, RunSpans.KIND, RunRequests.KIND)
+    for kind in ordered:
         held[kind].sort(key=lambda pair: pair[0].index)
     held[RunDevice.KIND].sort(key=lambda pair: pair[0].gpu)
     held[RunGpuWindow.KIND].sort(key=lambda pair: (pair[0].gpu, pair[0].index))
     held[RunEnergyMeter.KIND].sort(key=lambda pair: pair[0].meter)
     held[RunEnergyWindow.KIND].sort(key=lambda pair: (pair[0].meter, pair[0].index))
+    for kind in around.KINDS:
+        held[kind].sort(key=lambda pair: (len(pair[1]), pair[1]))
+    held[RunServer.KIND].sort(key=lambda pair: pair[0].server)
+    held[RunServerWindow.KIND].sort(key=lambda pair: (pair[0].server, pair[0].index))

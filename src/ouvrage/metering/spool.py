@@ -7,11 +7,10 @@ same spool gives the same facts however often it is asked, so bringing it in twi
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -19,10 +18,23 @@ from ouvrage.base.names import is_campaign
 from ouvrage.base.price import Price
 from ouvrage.base.time import SECOND
 from ouvrage.ledger.facts import Fact
-from ouvrage.ledger.kinds import fact_of
+from ouvrage.ledger.kinds import fact_of, from_plain
+from ouvrage.metering import around
 from ouvrage.metering.gpus import GpuTrack, MeterTrack, gpu_windows, meter_windows
+from ouvrage.metering.plain import (
+    Json,
+    cleaned,
+    column,
+    mapping,
+    object_in,
+    text_in,
+    whole,
+    whole_or_none,
+)
 from ouvrage.metering.run_view import fault_of, price_fault
-from ouvrage.metering.windows import Columns, windows_of
+from ouvrage.metering.serving import ServerTrack, server_windows
+from ouvrage.metering.span_reports import merged_spans
+from ouvrage.metering.windows import Columns, waits_of, windows_of
 from ouvrage.model.accepted import RunCampaign
 from ouvrage.model.gpus import METER_KINDS, RunDevice, RunElectricity, RunEnergyMeter
 from ouvrage.model.runs import (
@@ -34,11 +46,10 @@ from ouvrage.model.runs import (
     RunStarted,
     SpanSum,
 )
+from ouvrage.model.serving import RunLoad, RunRequests, RunServer
 
 VERSION = 1
 WINDOW_US = 10 * SECOND
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +85,10 @@ class Spool:
     meters: tuple[MeterTrack, ...] = ()
     electricity: RunElectricity | None = None
     campaigns: tuple[str, ...] = ()
+    around: tuple[tuple[int, Any], ...] = ()
+    load: RunLoad | None = None
+    requests: tuple[RunRequests, ...] = ()
+    servers: tuple[ServerTrack, ...] = ()
 
     @property
     def run(self) -> str:
@@ -104,7 +119,7 @@ def read_spool(lines: Iterable[str]) -> Spool:
             reader.torn(line)
             break
         try:
-            reader.take(_object(line))
+            reader.take(object_in(line))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             if is_last and reader.header is not None:
                 reader.torn(line)
@@ -122,20 +137,6 @@ def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
         held, number = line, number + 1
     if held is not None:
         yield number, held, True
-
-
-def _object(line: str) -> Json:
-    return _mapping(json.loads(line, parse_float=_no_float, parse_constant=_no_float))
-
-
-def _mapping(value: Any) -> Json:
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} where an object was expected")
-    return cast("dict[str, Any]", value)
-
-
-def _no_float(text: str) -> Any:
-    raise ValueError(f"{text} is no integer")
 
 
 def _broken(number: int, error: Exception) -> OuvrageError:
@@ -156,13 +157,11 @@ class _Rows:
 
     def take(self, line: Json) -> list[int]:
         """Append a line's samples; its times."""
-        times = [_whole(t) for t in line["t"]]
+        times = [whole(t) for t in line["t"]]
         before = [*self.times[-1:], *times]
         if any(later < earlier for earlier, later in pairwise(before)):
             raise ValueError("samples run backwards in time")
-        columns = {
-            str(name): _column(values, times) for name, values in _mapping(line["c"]).items()
-        }
+        columns = {str(name): column(values, times) for name, values in mapping(line["c"]).items()}
         for name in columns.keys() - self.values.keys():
             self.values[name] = [None] * len(self.times)
         for name, held in self.values.items():
@@ -188,6 +187,10 @@ class _Reader:
         self.spans: list[RunSpans] = []
         self.notes: list[str] = []
         self.campaigns: list[str] = []
+        self.around: list[tuple[int, Any]] = []
+        self.load: RunLoad | None = None
+        self.requests: list[RunRequests] = []
+        self.servers: dict[int, tuple[RunServer, _Rows]] = {}
         self.end: SpoolEnd | None = None
         self.last_us = 0
         self.foreign = 0
@@ -208,6 +211,11 @@ class _Reader:
             "meters": lambda line: self._of(self.meters, line["meter"]).take(line),
             "electricity": self._electricity,
             "campaign": self._campaign,
+            "around": self._around,
+            "load": self._load,
+            "requests": self._requests,
+            "server": self._server,
+            "servers": lambda line: self._of(self.servers, line["server"]).take(line),
             "end": self._end,
         }
         if kind in takers:
@@ -246,6 +254,13 @@ class _Reader:
             ),
             electricity=self.electricity,
             campaigns=tuple(dict.fromkeys(self.campaigns)),
+            around=tuple(self.around),
+            load=self.load,
+            requests=tuple(self.requests),
+            servers=tuple(
+                ServerTrack(server=server, columns=rows.columns())
+                for server, rows in self.servers.values()
+            ),
         )
 
     @property
@@ -259,27 +274,27 @@ class _Reader:
         self._see(self.rows.take(line))
 
     def _gpu(self, line: Json) -> None:
-        number = _whole(line["gpu"])
+        number = whole(line["gpu"])
         if number in self.gpus:
             raise ValueError(f"GPU {number} for the second time")
-        self.gpus[number] = (_device(self._run, number, _mapping(line["about"])), _Rows())
+        self.gpus[number] = (_device(self._run, number, mapping(line["about"])), _Rows())
 
     def _meter(self, line: Json) -> None:
-        number, kind = _whole(line["meter"]), _text(line["kind"])
+        number, kind = whole(line["meter"]), text_in(line["kind"])
         if number in self.meters or kind not in METER_KINDS:
             raise ValueError(f"energy meter {number}, {kind!r}")
         meter = RunEnergyMeter(
             run=self._run,
             meter=number,
             kind=kind,
-            name=_text(line["name"]),
-            covers=_text(line["covers"]),
+            name=text_in(line["name"]),
+            covers=text_in(line["covers"]),
         )
         self.meters[number] = (meter, _Rows())
 
     def _electricity(self, line: Json) -> None:
         stated = RunElectricity(
-            run=self._run, amount=_text(line["amount"]), currency=_text(line["currency"])
+            run=self._run, amount=text_in(line["amount"]), currency=text_in(line["currency"])
         )
         fault = fault_of(stated)
         if fault or self.electricity:
@@ -296,12 +311,12 @@ class _Reader:
         marks = RunMarks(
             run=self._run,
             index=len(self.marks),
-            name=_text(line["name"]),
-            via=_text(line["via"]),
-            pid=_whole_or_none(line.get("pid")),
-            mark=tuple(_text(word) for word in line["mark"]),
-            n=tuple(_whole(value) for value in line["n"]),
-            at_us=tuple(_whole_or_none(value) for value in line["t"]),
+            name=text_in(line["name"]),
+            via=text_in(line["via"]),
+            pid=whole_or_none(line.get("pid")),
+            mark=tuple(text_in(word) for word in line["mark"]),
+            n=tuple(whole(value) for value in line["n"]),
+            at_us=tuple(whole_or_none(value) for value in line["t"]),
         )
         fault = fault_of(marks)
         if fault:
@@ -312,51 +327,85 @@ class _Reader:
     def _spans(self, line: Json) -> None:
         sums = tuple(
             SpanSum(
-                name=_text(span["name"]),
-                count=_whole(span["count"]),
-                total_us=_whole(span["total_us"]),
+                name=text_in(span["name"]),
+                count=whole(span["count"]),
+                total_us=whole(span["total_us"]),
             )
             for span in line["spans"]
         )
-        start, end = _whole(line["from"]), _whole(line["to"])
+        start, end = whole(line["from"]), whole(line["to"])
         if end < start:
             raise ValueError("spans that end before they begin")
         self.spans.append(
             RunSpans(
                 run=self._run,
                 index=len(self.spans),
-                pid=_whole(line["pid"]),
-                tid=_whole(line["tid"]),
+                pid=whole(line["pid"]),
+                tid=whole(line["tid"]),
                 from_us=start,
                 to_us=end,
-                cpu_us=_whole_or_none(line.get("cpu_us")),
+                cpu_us=whole_or_none(line.get("cpu_us")),
                 spans=sums,
             )
         )
         self._see([end])
 
     def _note(self, line: Json) -> None:
-        self.notes.append(f"{_text(line['code'])}: {_text(line['text'])}")
-        self._see([_whole(line["t"])])
+        self.notes.append(f"{text_in(line['code'])}: {text_in(line['text'])}")
+        self._see([whole(line["t"])])
 
     def _campaign(self, line: Json) -> None:
-        name = _text(line["name"])
+        name = text_in(line["name"])
         if is_campaign(name):
             self.campaigns.append(name)
         else:
             self.foreign += 1
 
+    def _around(self, line: Json) -> None:
+        kind, t = around.KINDS.get(text_in(line["kind"])), whole(line["t"])
+        if kind is None:
+            self.foreign += 1
+        else:
+            self.around.append((t, self._stated(kind, line["value"])))
+            self._see([t])
+
+    def _load(self, line: Json) -> None:
+        if self.load:
+            raise ValueError("a second load")
+        self.load = self._stated(RunLoad, line["about"])
+
+    def _requests(self, line: Json) -> None:
+        about = {**mapping(line["c"]), "index": len(self.requests), "via": line["via"]}
+        requests = self._stated(RunRequests, about)
+        self.requests.append(requests)
+        self._see(requests.ended_us)
+
+    def _server(self, line: Json) -> None:
+        number = whole(line["server"])
+        if number in self.servers:
+            raise ValueError(f"server {number} for the second time")
+        about = {**mapping(line["about"]), "server": number}
+        self.servers[number] = (self._stated(RunServer, about), _Rows())
+
+    def _stated(self, kind: type, about: Any) -> Any:
+        """What a line says in the very fields of a fact."""
+        said = {name: cleaned(value) for name, value in mapping(about).items()}
+        value = from_plain(kind, {**said, "run": self._run})
+        if fault := fault_of(value):
+            raise ValueError(fault)
+        return value
+
     def _end(self, line: Json) -> None:
         if self.end is not None:
             raise ValueError("a second end")
         self.end = SpoolEnd(
-            t=_whole(line["t"]),
-            exit_code=_whole_or_none(line.get("exit_code")),
-            signal=_whole_or_none(line.get("signal")),
+            t=whole(line["t"]),
+            exit_code=whole_or_none(line.get("exit_code")),
+            signal=whole_or_none(line.get("signal")),
             interrupted=bool(line.get("interrupted")),
-            cpu_user_us=_whole_or_none(line.get("cpu_user_us")),
-            cpu_system_us=_whole_or_none(line.get("cpu_system_us")),
-            outlived=_whole_or_none(line.get("outlived")),
+            cpu_user_us=whole_or_none(line.get("cpu_user_us")),
+            cpu_system_us=whole_or_none(line.get("cpu_system_us")),
+            outlived=whole_or_none(line.get("outlived")),
         )
 
 
@@ -371,15 +420,15 @@ def _header(line: Json) -> tuple[str, RunStarted]:
         raise ValueError("no proper run and source ids")
     started = RunStarted(
         run=run,
-        label=None if line.get("label") is None else _text(line["label"]),
-        command=tuple(_text(word) for word in line["command"]),
-        cwd=_text(line["cwd"]),
-        started_us=_whole(line["started_us"]),
+        label=None if line.get("label") is None else text_in(line["label"]),
+        command=tuple(text_in(word) for word in line["command"]),
+        cwd=text_in(line["cwd"]),
+        started_us=whole(line["started_us"]),
         price=_price(line.get("price")),
-        unit=None if line.get("unit") is None else _text(line["unit"]),
-        period_us=_whole(line["period_us"]),
-        host=_host(_mapping(line["host"])),
-        meter=_text(line["meter"]),
+        unit=None if line.get("unit") is None else text_in(line["unit"]),
+        period_us=whole(line["period_us"]),
+        host=_host(mapping(line["host"])),
+        meter=text_in(line["meter"]),
     )
     if started.period_us <= 0:
         raise ValueError("a sampling period that is not positive")
@@ -389,7 +438,7 @@ def _header(line: Json) -> tuple[str, RunStarted]:
 def _price(stated: Json | None) -> Price | None:
     if stated is None:
         return None
-    texts = {name: _text(_mapping(stated)[name]) for name in ("amount", "currency", "per")}
+    texts = {name: text_in(mapping(stated)[name]) for name in ("amount", "currency", "per")}
     price = Price(**texts)
     fault = price_fault(price)
     if fault:
@@ -400,13 +449,13 @@ def _price(stated: Json | None) -> Price | None:
 def _host(stated: Json) -> Host:
     model, kernel = stated.get("cpu_model"), stated.get("kernel")
     return Host(
-        cpu_model=None if model is None else _text(model),
-        cpus_online=_whole_or_none(stated.get("cpus_online")),
-        cpus_allowed=_whole(stated["cpus_allowed"]),
-        cpu_quota_ppm=_whole_or_none(stated.get("cpu_quota_ppm")),
-        memory_bytes=_whole_or_none(stated.get("memory_bytes")),
-        memory_limit_bytes=_whole_or_none(stated.get("memory_limit_bytes")),
-        kernel=None if kernel is None else _text(kernel),
+        cpu_model=None if model is None else text_in(model),
+        cpus_online=whole_or_none(stated.get("cpus_online")),
+        cpus_allowed=whole(stated["cpus_allowed"]),
+        cpu_quota_ppm=whole_or_none(stated.get("cpu_quota_ppm")),
+        memory_bytes=whole_or_none(stated.get("memory_bytes")),
+        memory_limit_bytes=whole_or_none(stated.get("memory_limit_bytes")),
+        kernel=None if kernel is None else text_in(kernel),
     )
 
 
@@ -417,55 +466,35 @@ def _device(run: str, number: int, about: Json) -> RunDevice:
     told: dict[str, Any] = {
         name: None
         if about.get(name) is None
-        else (_text(about[name]) if name in _DEVICE_TEXTS else _whole(about[name]))
+        else (text_in(about[name]) if name in _DEVICE_TEXTS else whole(about[name]))
         for name in (field.name for field in fields(RunDevice))
         if name not in ("run", "gpu", "chosen")
     }
     return RunDevice(run=run, gpu=number, chosen=about.get("chosen") is not False, **told)
 
 
-def _whole(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} where a whole number was expected")
-    return value
-
-
-def _whole_or_none(value: Any) -> int | None:
-    return None if value is None else _whole(value)
-
-
-def _column(values: Sequence[Any], times: Sequence[int]) -> list[int | None]:
-    if len(values) != len(times):
-        raise ValueError("a column of samples with another length than its times")
-    return [_whole_or_none(value) for value in values]
-
-
-def _text(value: Any) -> str:
-    """Text that every database can hold: no lone surrogates and no NUL."""
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} where text was expected")
-    return value.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
-
-
 def facts_of(spool: Spool, *, sealed: RunSamples) -> list[Fact]:
     """The facts of a run: start, campaigns, windows, marks, spans, sealed samples, end, in order."""
     make = _Maker(spool)
-    windows = windows_of(
-        spool.run, spool.columns, wall_us=spool.wall_us, period_us=spool.started.period_us,
-        window_us=WINDOW_US,
-    )  # fmt: skip
     wall = spool.wall_us
+    cut = {"wall_us": wall, "period_us": spool.started.period_us, "window_us": WINDOW_US}
+    windows = windows_of(spool.run, spool.columns, **cut)
+    waits = waits_of(spool.run, spool.columns, **cut)
     facts = [make.fact(spool.started, "start", 0, 0)]
     for campaign in spool.campaigns:
         joined = RunCampaign(run=spool.run, campaign=campaign)
         facts.append(make.fact(joined, f"campaign/{campaign}", 0, wall))
     facts += [make.fact(w, f"window/{w.index}", w.from_us, w.to_us) for w in windows]
+    facts += [make.fact(w, f"waits/{w.index}", w.from_us, w.to_us) for w in waits]
     for marks in spool.marks:
         known = [t for t in marks.at_us if t is not None] or [0, wall]
         facts.append(make.fact(marks, f"marks/{marks.index}", min(known), max(known)))
-    for spans in merged_spans(spool.spans):
+    for spans in merged_spans(spool.spans, WINDOW_US):
         facts.append(make.fact(spans, f"spans/{spans.index}", spans.from_us, spans.to_us))
     facts += _energy_facts(spool, make)
+    for name, value, t, grade in around.named(spool.around):
+        facts.append(make.fact(value, name, min(t, wall), wall, grade))
+    facts += _serving_facts(spool, make)
     facts.append(make.fact(sealed, "samples", 0, wall))
     facts.append(make.fact(_ended(spool), "end", wall, wall))
     return facts
@@ -490,32 +519,19 @@ def _energy_facts(spool: Spool, make: _Maker) -> list[Fact]:
     return facts
 
 
-def merged_spans(spans: Iterable[RunSpans]) -> list[RunSpans]:
-    """One report per thread and window, since a program may report twice a second for days."""
-    groups: dict[tuple[int, int, int], list[RunSpans]] = {}
-    for report in spans:
-        key = (report.pid, report.tid, report.to_us // WINDOW_US)
-        groups.setdefault(key, []).append(report)
-    return [_merged(index, group) for index, group in enumerate(groups.values())]
-
-
-def _merged(index: int, group: Sequence[RunSpans]) -> RunSpans:
-    sums: dict[str, tuple[int, int]] = {}
-    for report in group:
-        for span in report.spans:
-            count, total = sums.get(span.name, (0, 0))
-            sums[span.name] = (count + span.count, total + span.total_us)
-    cpu = [report.cpu_us for report in group if report.cpu_us is not None]
-    return replace(
-        group[0],
-        index=index,
-        from_us=min(report.from_us for report in group),
-        to_us=max(report.to_us for report in group),
-        cpu_us=sum(cpu) if len(cpu) == len(group) else None,
-        spans=tuple(
-            SpanSum(name=name, count=count, total_us=total) for name, (count, total) in sums.items()
-        ),
-    )
+def _serving_facts(spool: Spool, make: _Maker) -> list[Fact]:
+    """The load, the requests, and what servers counted."""
+    wall, period = spool.wall_us, spool.started.period_us
+    facts = [make.fact(spool.load, "load", 0, wall)] if spool.load else []
+    for requests in spool.requests:
+        ended = [t for t in requests.ended_us if t is not None] or [0, wall]
+        facts.append(make.fact(requests, f"requests/{requests.index}", min(ended), max(ended)))
+    for track in spool.servers:
+        name = f"server/{track.server.server}"
+        facts.append(make.fact(track.server, name, 0, wall))
+        cut = server_windows(track, wall_us=wall, period_us=period, window_us=WINDOW_US)
+        facts += [make.fact(w, f"{name}/{w.index}", w.from_us, w.to_us) for w in cut]
+    return facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ouvrage.metering.laps import Count
-from ouvrage.metering.ranks import Row, in_step, launcher_of, rows_of, without_copies
+from ouvrage.metering.launchers import launcher_of
+from ouvrage.metering.ranks import Row, in_step, rows_of, without_copies
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.runs import RunMarks
 
 MOST_TOLD = 4
 RULE = "the coarsest unit of which two or more finished"
 ORDER = ("epoch", "prompt", "request", "frame", "step", "iteration", "token")
-_RANK = {"code": 0, "regex": 1, "line": 2}
+_RANK = {"code": 0, "replay": 0, "regex": 1, "line": 2}
 _HOW = {
     "code": "marks from the program itself",
+    "replay": "answers as they ended, in groups of neighbours",
     "regex": "lines that match --unit-regex",
     "line": "lines that name the unit and its number",
 }

@@ -2,12 +2,11 @@
 
 Spans come first: what one thread of the program said about itself, less what the kernel measured as
 that thread's wait for a core, is ``measured``. The rest is inferred window by window from samples
-of the whole process tree and is ``assumed``, by the rules below. Time that no rule explains, and
-time in which no samples came, is ``unknown``: unknown rather than wrong.
+of the whole process tree and is ``assumed``, by the rules of ``window_split``. Time that no rule
+explains, and time in which no samples came, is ``unknown``: unknown rather than wrong.
 
 Waiting for data is known from spans, since a sleeping process does not say what for; a GPU that is
 idle while the processes work says so too (``gpu_time``), which is assumed.
-Waiting for the network is not inferred either: bytes on the wire are no proof of a wait.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from itertools import pairwise
 
 from ouvrage.base.numbers import split_whole
 from ouvrage.base.time import SECOND
-from ouvrage.metering.gpu_time import GPU_RULE, GpuLoad, GpuTime
+from ouvrage.metering.gpu_time import GPU_RULE, GpuTime
 from ouvrage.metering.run_view import RunView
+from ouvrage.metering.window_split import SAMPLE_RULE, signs_of, split, split_with_gpu
 from ouvrage.model.runs import RunSpans, RunWindow
 
 KEYS: tuple[str, ...] = (
@@ -46,12 +46,6 @@ SPAN_RULE = (
     "checkpoint for storage; network, comm* for the network; compute* and what lies between waits "
     "for data up to ten seconds apart are computing, less the cgroup's throttling and the kernel's "
     "run delay of that thread"
-)
-SAMPLE_RULE = (
-    "samples of the process tree: computing while any thread worked; of the rest, throttled by the "
-    "cgroup's counter, waiting for a core by the run delay, for storage by block-I/O delay or "
-    "uninterruptible sleep while bytes were read or written, for memory by its pressure while "
-    "pages were faulted in; unknown otherwise"
 )
 
 
@@ -246,6 +240,7 @@ def _inferred(
     gpus = GpuTime(view)
     by_gpu = dict.fromkeys(KEYS, 0) if gpus.speaks else {}
     told = _Told(pieces)
+    waits = {one.index: one for one in view.waits}
     seen = 0
     for window in view.windows:
         start, end = max(window.from_us, from_us), min(window.to_us, to_us)
@@ -257,13 +252,14 @@ def _inferred(
         outside = min(covered, max(0, end - start - told.within(start, end)))
         if not outside or window.covered_us <= 0:
             continue
+        signs = signs_of(window, waits.get(window.index), view.started.host)
         load = gpus.load(window) if by_gpu else None
-        said = _guess_with_gpu(window, load) if load else {}
+        said = split_with_gpu(window, signs, load) if load else {}
         part = window.to_us - window.from_us - (load.length if load else 0)
         for key, amount in said.items():
             by_gpu[key] += amount * outside // window.covered_us
             inferred[key] += amount * outside // window.covered_us
-        for key, amount in _guess(window).items():
+        for key, amount in (split(window, signs) if signs else {}).items():
             alone = amount * part // (window.to_us - window.from_us)
             inferred[key] += alone * outside // window.covered_us
     return inferred, by_gpu, to_us - from_us - seen
@@ -286,57 +282,6 @@ class _Told:
                 break
             told += _share(amount, begin, finish, start, end)
         return told
-
-
-def _guess(window: RunWindow) -> dict[str, int]:
-    """Split a window's covered time by the rules of ``SAMPLE_RULE``; the rest stays unknown."""
-    if window.active_us is None:
-        return {}
-    guess = {"computing": max(0, min(window.active_us, window.covered_us))}
-    rest = window.covered_us - guess["computing"]
-    moved = (window.read_bytes or 0) + (window.write_bytes or 0)
-    stuck = max(window.blkio_delay_us or 0, window.blocked_us or 0) if moved else 0
-    pressed = (window.psi_memory_us or 0) if window.major_faults else 0
-    for key, amount in (
-        ("throttled", window.throttled_us or 0),
-        ("waiting_cpu", max(0, (window.run_delay_us or 0) - (window.throttled_us or 0))),
-        ("waiting_storage", stuck),
-        ("waiting_memory", pressed),
-    ):
-        guess[key] = max(0, min(amount, rest))
-        rest -= guess[key]
-    return guess
-
-
-def _guess_with_gpu(window: RunWindow, load: GpuLoad) -> dict[str, int]:
-    """Split the GPUs' part of a window by ``GPU_RULE``; what is left over stays unknown."""
-    length = window.to_us - window.from_us
-
-    def part(amount: int | None) -> int:
-        return min((amount or 0) * load.covered // length, load.covered)
-
-    moved = (window.read_bytes or 0) + (window.write_bytes or 0)
-    stuck = max(window.blkio_delay_us or 0, window.blocked_us or 0) if moved else 0
-    pressed = (window.psi_memory_us or 0) if window.major_faults else 0
-    active = part(window.active_us)
-    delay = max(0, (window.run_delay_us or 0) - (window.throttled_us or 0))
-    guess = dict.fromkeys(KEYS, 0)
-    guess["computing"], guess["throttled"] = load.busy - load.slowed, load.slowed
-    rest = load.covered - load.busy
-    loaded = 0
-    for key, amount in (
-        ("throttled", part(window.throttled_us)),
-        ("waiting_data", max(0, active - load.busy)),
-        ("waiting_storage", part(stuck)),
-        ("waiting_memory", part(pressed)),
-        ("waiting_data", active),
-        ("waiting_cpu", part(delay)),
-    ):
-        taken = max(0, min(amount - (loaded if key == "waiting_data" else 0), rest))
-        guess[key] += taken
-        loaded += taken if key == "waiting_data" else 0
-        rest -= taken
-    return guess
 
 
 def _fitted(amounts: dict[str, int], room: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ouvrage.model.runs import RunWindow
+from ouvrage.model.runs import RunWaits, RunWindow
 
 GAP_PERIODS = 2
 COUNTERS = (
@@ -42,6 +42,7 @@ COUNTERS = (
     "net_rx_bytes",
     "net_tx_bytes",
 )
+WAIT_COUNTERS = ("delay_cpu_us", "quota_periods", "quota_stopped", "refaulted_bytes")
 BORN_INSIDE = frozenset({"emitter_cpu_us", "emitter_run_delay_us"})
 """Counters of a thread, from its birth on. The first to report was born after the run began, so
 where nothing is known of it yet it had used nothing."""
@@ -66,14 +67,28 @@ def windows_of(
     run: str, columns: Columns, *, wall_us: int, period_us: int, window_us: int
 ) -> list[RunWindow]:
     """The windows that tile ``0 .. wall_us``; none when the run lasted no time at all."""
-    if wall_us <= 0:
+    cut, edges = _cut(columns, wall_us, period_us, window_us)
+    return [cut.window(run, index, *edge) for index, edge in enumerate(edges)]
+
+
+def waits_of(
+    run: str, columns: Columns, *, wall_us: int, period_us: int, window_us: int
+) -> list[RunWaits]:
+    """What speaks for the waits of each window; none of those of which nothing was told."""
+    cut, edges = _cut(columns, wall_us, period_us, window_us)
+    if not {*WAIT_COUNTERS, "at_network", "running"} & columns.values.keys():
         return []
+    return [cut.waits(run, index, *edge) for index, edge in enumerate(edges)]
+
+
+def _cut(
+    columns: Columns, wall_us: int, period_us: int, window_us: int
+) -> tuple[_Cut, list[tuple[int, int]]]:
     times = [min(t, wall_us) for t in columns.times]
     cut = _Cut(columns=columns, times=times, longest_us=GAP_PERIODS * period_us)
-    moments = edges_of(times, wall_us, window_us, period_us)
-    return [
-        cut.window(run, index, start, end) for index, (start, end) in enumerate(pairwise(moments))
-    ]
+    if wall_us <= 0:
+        return cut, []
+    return cut, list(pairwise(edges_of(times, wall_us, window_us, period_us)))
 
 
 def edges_of(times: Sequence[int], wall_us: int, window_us: int, shortest_us: int) -> list[int]:
@@ -110,10 +125,22 @@ class _Cut:
             covered_us=covered,
             samples=max(0, last - first + (1 if start == 0 and last >= first else 0)),
             active_us=self._active(first, last, deltas),
-            blocked_us=self._blocked(first, last),
+            blocked_us=self._seen("blocked", first, last),
             rss_max_bytes=self._greatest("rss_bytes", first, last),
             processes_max=self._greatest("processes", first, last),
             **deltas,
+        )
+
+    def waits(self, run: str, index: int, start: int, end: int) -> RunWaits:
+        first, last = self._rows(start, end)
+        return RunWaits(
+            run=run,
+            index=index,
+            from_us=start,
+            to_us=end,
+            network_us=self._seen("at_network", first, last),
+            running_us=self._seen("running", first, last, "blocked", "at_network"),
+            **{name: self._delta(name, first, last) for name in WAIT_COUNTERS},
         )
 
     def _rows(self, start: int, end: int) -> tuple[int, int]:
@@ -169,14 +196,17 @@ class _Cut:
             was = (at, user + system)
         return active
 
-    def _blocked(self, first: int, last: int) -> int | None:
-        """Time that ended in a sample with a task in uninterruptible sleep."""
-        column = self.columns.rows("blocked", first, last)
+    def _seen(self, name: str, first: int, last: int, *absent: str) -> int | None:
+        """Time that ended in a sample with one of what a gauge counts, and none of some others."""
+        column = self.columns.rows(name, first, last)
         if all(value is None for value in column):
             return None
-        steps = (b - a for a, b in pairwise(self.times[first : last + 1]))
-        told = zip(steps, column[1:], strict=True)
-        return sum(step for step, value in told if value and step <= self.longest_us)
+        others = [self.columns.rows(other, first, last) for other in absent]
+        total = 0
+        for row, (a, b) in enumerate(pairwise(self.times[first : last + 1]), 1):
+            if column[row] and b - a <= self.longest_us and not any(o[row] for o in others):
+                total += b - a
+        return total
 
     def _greatest(self, name: str, first: int, last: int) -> int | None:
         known = [v for v in self.columns.rows(name, first, last) if v is not None]

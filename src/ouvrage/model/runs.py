@@ -101,6 +101,33 @@ class RunWindow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunWaits:
+    """What speaks for the waits of a window, beside ``RunWindow``, which has the same edges.
+
+    ``delay_cpu_us`` is the processor time of the threads of which the run delay was read: processes
+    that lived between two samples are in the one and not in the other. ``quota_stopped`` of
+    ``quota_periods`` ended with the cgroup stopped by its quota. ``refaulted_bytes`` were read back
+    after they had been thrown out of memory. ``network_us`` is the time that ended in a sample with
+    a thread asleep at a connection to another machine, ``running_us`` that which ended in one with a
+    thread at work, and none blocked or asleep there: it does not tell how the others slept.
+    """
+
+    KIND: ClassVar[str] = "run.waits"
+    VERSION: ClassVar[int] = 1
+
+    run: str
+    index: int
+    from_us: int
+    to_us: int
+    delay_cpu_us: int | None
+    quota_periods: int | None
+    quota_stopped: int | None
+    refaulted_bytes: int | None
+    network_us: int | None
+    running_us: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunMarks:
     """Lines or calls that marked units, in the order they came; the columns have one length.
 

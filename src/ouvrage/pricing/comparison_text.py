@@ -16,6 +16,7 @@ from ouvrage.base.text import safe
 from ouvrage.evidence.claims import interest_words
 from ouvrage.metering.cause import NAMES
 from ouvrage.metering.timeuse import WAITS
+from ouvrage.pricing.inference_text import pace_of
 from ouvrage.pricing.pairs import Compared, Pair, SideBySide
 from ouvrage.pricing.summary import crowd_words, money, time_bar
 from ouvrage.pricing.words import counted, give_or_take, mark, percent, rounded
@@ -110,7 +111,7 @@ def _side_by_side(comparison: SideBySide, plain: bool) -> list[str]:
         rows.append(("outcome", ended, ""))
     lines = [*_laid_out(rows), ""]
     lines += _laid_out(_time_rows(runs, plain), least=_widest(rows))
-    return [*lines, *_why_lines(runs, plain), *crowd_lines(runs)]
+    return [*lines, *_why_lines(runs, plain), *crowd_lines(runs), *load_lines(runs)]
 
 
 def _widest(rows: Sequence[tuple[str, list[str], str]]) -> int:
@@ -269,6 +270,15 @@ def crowd_lines(runs: Sequence[Compared]) -> list[str]:
         if words:
             lines.append(f"  {'but' if not lines else '':<{_NAME}}{run.name}: {words}")
     return lines
+
+
+def load_lines(runs: Sequence[Compared]) -> list[str]:
+    """That the runs were put under different loads, since a request costs less under a greater one."""
+    paces = {run.name: pace_of(run.sheet) for run in runs}
+    if len(set(paces.values())) < 2:
+        return []
+    told = "; ".join(f"{name}: {pace or 'not told'}" for name, pace in paces.items())
+    return [f"  {'but':<{_NAME}}the loads differ, and with them the cost of a request: {told}"]
 
 
 def _claim(comparison: SideBySide, plain: bool) -> list[str]:

@@ -18,7 +18,8 @@ from ouvrage.ledger.laws import Law
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.pricing.accepted import SORTS, acceptance_fault
-from ouvrage.pricing.market.laws import READINGS_STAND
+from ouvrage.pricing.job_laws import JOBS_ADD_UP
+from ouvrage.pricing.market.laws import HOST_CHECKS_STAND, READINGS_STAND
 from ouvrage.pricing.rates.record import BILLS_ADD_UP
 from ouvrage.pricing.spending_laws import SPENDING_LAWS
 from ouvrage.pricing.unit_cost import sheet_of
@@ -70,6 +71,18 @@ def cost_breaches(view: RunView, sheet: Sheet) -> Iterable[tuple[str, str]]:
         expected = None if spent is None else spent * US * per_us
         if paid != expected:
             yield f"cost_per_unit.{cost}", f"{paid} is not price x time, {expected}"
+    yield from _token_breaches(sheet)
+
+
+def _token_breaches(sheet: Sheet) -> Iterable[tuple[str, str]]:
+    """Costs of a million tokens that, times the tokens, are not the cost they were made from."""
+    for path, figure in sheet.figures.items():
+        if "cost_per_million_tokens" not in path or not isinstance(figure.value, Fraction):
+            continue
+        cost, *tokens = (sheet.number(name) for name in figure.inputs)
+        many = sum((number or 0 for number in tokens), Fraction(0))
+        if figure.value * many / 1_000_000 != cost:
+            yield path, f"{figure.value} for each million of {many} tokens is not {cost}"
 
 
 def _accepted_fits(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
@@ -105,6 +118,7 @@ LAWS: tuple[Law, ...] = (
     ),
     BILLS_ADD_UP,
     READINGS_STAND,
+    HOST_CHECKS_STAND,
     Law(
         name="pricing/accepted-fits",
         statement="no run has more accepted units than its meter counted, nor units of another name",
@@ -116,4 +130,5 @@ LAWS: tuple[Law, ...] = (
         check=_cost_split,
     ),
     *SPENDING_LAWS,
+    JOBS_ADD_UP,
 )

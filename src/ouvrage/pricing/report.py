@@ -19,7 +19,9 @@ from ouvrage.metering.reckoning import Reckoning, reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, SPAN_RULE
 from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.around_text import around_json
 from ouvrage.pricing.energy import devices_json
+from ouvrage.pricing.inference import inference_json
 from ouvrage.pricing.summary import crowd_words, summary_lines
 from ouvrage.pricing.unit_cost import NO_PRICE, STEADY
 
@@ -55,11 +57,13 @@ def report_json(view: RunView, sheet: Sheet) -> dict[str, Any]:
         "worth": _group(sheet, "worth", "seconds_per_unit", "cost_per_unit"),
         "energy_j": plain_value(sheet["energy_j"]),
         "energy": _energy(view, sheet),
+        "inference": inference_json(sheet),
         "coverage": plain_value(sheet["coverage"]),
         "neighbours_cpu": plain_value(sheet["neighbours_cpu"]),
         "grade": _word(headline.grade),
         "grade_shares": shares_json(headline),
         "devices": devices_json(view, sheet),
+        **around_json(view, sheet),
         "host": _host(view),
         "why": _why(cause_of(view, reckoning)),
         "unknown": {
@@ -200,6 +204,7 @@ def _host(view: RunView) -> dict[str, Any]:
 def _why(cause: Cause) -> dict[str, Any]:
     return {
         "bottleneck": cause.key,
+        "verdict": cause.verdict,
         "words": NAMES[cause.key] if cause.key else None,
         "share": float(fixed(cause.share, 6)),
         "grade": _word(cause.grade),

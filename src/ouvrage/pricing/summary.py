@@ -17,7 +17,9 @@ from ouvrage.metering.reckoning import Reckoning, neighbours_cpu
 from ouvrage.metering.run_view import RunView
 from ouvrage.metering.timeuse import KEYS, TimeUse
 from ouvrage.pricing.accepted import SORTS
+from ouvrage.pricing.around_text import around_rows
 from ouvrage.pricing.energy_text import energy_rows
+from ouvrage.pricing.inference_text import inference_answer, inference_rows, replays
 from ouvrage.pricing.words import (
     bar,
     counted,
@@ -47,9 +49,12 @@ def summary_lines(
     """All lines: the answer, the figures, the reason, hints, and the way to more."""
     lines = [_answer(view, sheet, reckoning, cause, plain), ""]
     lines += _identity(view, plain)
+    lines += [row(name, text) for name, text in inference_rows(sheet, plain)]
     lines += _figures(view, sheet, reckoning, plain)
-    lines += _time(reckoning, cause, sheet, plain)
+    if not replays(sheet):  # where a client's own time went says nothing of the server's
+        lines += _time(reckoning, cause, sheet, plain)
     lines += [row(name, text) for name, text in energy_rows(view, sheet, reckoning, plain)]
+    lines += [row(name, text) for name, text in around_rows(view, plain)]
     notes = view.ended.notes if view.ended else ()
     lines += [f"  note: {safe(note)}" for note in notes]
     lines += [f"  hint: {safe(hint)}" for hint in hints]
@@ -59,11 +64,15 @@ def summary_lines(
 
 
 def _explained(sheet: Sheet) -> str:
+    if replays(sheet) and sheet["inference.cost_per_million_tokens.out"].value is not None:
+        return "inference.cost_per_million_tokens.out"
     paths = ("cost_per_unit.marginal", "cost_per_unit.all_in", "seconds_per_unit.median")
     return next((path for path in paths if sheet[path].value is not None), "wall_s")
 
 
 def _answer(view: RunView, sheet: Sheet, reckoning: Reckoning, cause: Cause, plain: bool) -> str:
+    if replays(sheet):
+        return f"{_ended(view, plain)}{inference_answer(sheet, plain)}."
     said = _ended(view, plain) + _unit_answer(view, sheet, reckoning, plain)
     return f"{said}; {waited(reckoning, sheet, cause, plain)}."
 

@@ -20,7 +20,9 @@ from ouvrage.metering.statistics import median, median_interval
 from ouvrage.metering.timeuse import KEYS, SPAN_RULE, TimeUse
 from ouvrage.metering.units import facts_of_units
 from ouvrage.pricing.accepted import accepted_figures
+from ouvrage.pricing.communication import communication_figures
 from ouvrage.pricing.energy import energy_figures
+from ouvrage.pricing.inference import inference_figures
 
 US = 1_000_000
 NO_PRICE = "no price was given; add --price, for example --price 0.30/h"
@@ -42,6 +44,8 @@ def sheet_of(view: RunView, as_of: int) -> Sheet:
         *_worth(view, reckoning),
         *accepted_figures(view, reckoning),
         *energy_figures(view, reckoning),
+        *communication_figures(view),
+        *inference_figures(view, reckoning),
     ]
     return Sheet(object=view.code, as_of=as_of, figures={f.path: f for f in figures})
 

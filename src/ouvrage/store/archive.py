@@ -194,5 +194,5 @@ def _damaged(file: Path, found: str) -> OuvrageError:
     return OuvrageError(
         "restore/damaged",
         f"{file} is not a backup that can be used: {found}",
-        hint="nothing was written; try another backup",
+        hint="try another backup",
     )

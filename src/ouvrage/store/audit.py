@@ -19,6 +19,7 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import KINDS, read
 from ouvrage.ledger.laws import Breach, Law
 from ouvrage.model.runs import RunSamples
+from ouvrage.store.market_table import current_market, market_of_records
 from ouvrage.store.projections import current_runs, rows_of
 from ouvrage.store.samples import path_of, read_sealed
 from ouvrage.store.store import Head, Store
@@ -107,6 +108,11 @@ def _derived_laws(store: Store, home: Path) -> list[Law]:
         for run in sorted(made.keys() | kept.keys()):
             if made.get(run) != kept.get(run):
                 yield f"run {run}", "the row kept is not the row that the facts give"
+        market = current_market(store)
+        offers = market_of_records(e for e in store.records() if e.seq <= market.seq)
+        for name in sorted(offers.keys() | market.catalogues.keys()):
+            if offers.get(name) != market.catalogues.get(name):
+                yield f"catalogue {name}", "the lots kept are not those that the facts give"
 
     def sealed(records: Sequence[Recorded]) -> Found:
         for run, sha256 in _samples(records):

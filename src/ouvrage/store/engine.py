@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
+    DatabaseError,
     DBAPIError,
     IntegrityError,
     InterfaceError,
@@ -74,8 +75,13 @@ def damage(engine: Engine) -> list[str]:
     """What a database finds wrong with its own file; nothing where it has no way to look."""
     if engine.dialect.name != "sqlite":
         return []
-    with engine.connect() as connection:
-        found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+    try:
+        with engine.connect() as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+    except OperationalError:
+        raise  # it could not be looked at
+    except DatabaseError as error:
+        return [str(error.orig)]  # damaged where the check itself needs to read
     return [line for text in found for line in str(text).splitlines() if line != "ok"]
 
 
@@ -170,28 +176,28 @@ def _judge(said: str, error: DBAPIError) -> tuple[str, str]:
             return code, hint
     if isinstance(error, (OperationalError, InterfaceError)):
         return "store/unreachable", "check the address, and that the database is up"
-    return "store/database", "nothing was written"
+    return "store/database", "ouvrage verify says whether the store is sound"
 
 
 _KNOWN = (
     (
         ("not a database", "malformed", "file is encrypted", "disk i/o error"),
         "store/damaged",
-        "nothing was written; keep the file aside and restore the last backup: ouvrage restore",
+        "keep the file aside and restore the last backup: ouvrage restore",
     ),
     (
         ("database is locked", "lock timeout", "database is busy"),
         "store/busy",
-        "another process holds the store; nothing was written, try again",
+        "another process holds the store; try again",
     ),
     (
         ("disk is full", "no space left", "could not extend file"),
         "store/disk-full",
-        "nothing was written; make room and do it again",
+        "make room and do it again",
     ),
     (
         ("readonly database", "read-only transaction", "permission denied"),
         "store/read-only",
-        "nothing was written; the store may not be written to by this user",
+        "the store may not be written to by this user",
     ),
 )

@@ -75,7 +75,7 @@ def _check_run(exported: exchange.Exported) -> None:
         raise OuvrageError(
             "exchange/damaged",
             f"the file holds no run that can be reported: {found}",
-            hint="nothing was recorded; export it again where it was metered",
+            hint="export it again where it was metered",
         )
 
 

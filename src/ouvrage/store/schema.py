@@ -20,7 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration that these tables stand at; a test holds it to the newest one."""
 
 VERSION_TABLE = "ouvrage_version"
@@ -48,6 +48,7 @@ facts = Table(
     Column("corrects", Text),
     UniqueConstraint("source", "id", name="facts_identity"),
     Index("facts_subject", "subject"),
+    Index("facts_kind", "kind"),
 )
 
 head = Table(
@@ -69,6 +70,13 @@ projection_runs = Table(
     Column("outcome", Text, nullable=False),
     Column("report_json", Text, nullable=False),
     Index("projection_runs_started", "started_us"),
+)
+
+projection_market = Table(
+    "projection_market",
+    metadata,
+    Column("catalogue", Text, primary_key=True),
+    Column("lots", Text, nullable=False),
 )
 
 projection_state = Table(

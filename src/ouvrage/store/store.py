@@ -164,16 +164,34 @@ class Store:
         subject: str | None = None,
         kind: str | None = None,
         after: int = 0,
+        begins: str = "",
     ) -> list[Recorded]:
-        """The records known at ``as_of`` (None: all), in order, of one subject or kind or all."""
+        """The records known at ``as_of`` (None: all), in order, of one subject or kind or all.
+
+        ``begins`` asks for those whose id begins so.
+        """
         query = select(facts).where(facts.c.seq > after).order_by(facts.c.seq)
         for column, value in ((facts.c.subject, subject), (facts.c.kind, kind)):
             if value is not None:
                 query = query.where(column == value)
         if as_of is not None:
             query = query.where(facts.c.recorded_at <= as_of)
+        if begins:
+            query = query.where(facts.c.id.startswith(begins, autoescape=True))
         with told(self.engine), self.engine.connect() as connection:
             return [recorded_of(row) for row in connection.execute(query)]
+
+    def named(self, keys: Iterable[str]) -> dict[str, Recorded]:
+        """The records under these keys, ``source/id``; those that are not here are left out."""
+        with told(self.engine), self.engine.connect() as connection:
+            split = (key.partition("/") for key in keys)
+            return _under(connection, ((source, id_) for source, _, id_ in split))
+
+    def ids(self, *, subject: str, kind: str) -> list[str]:
+        """The ids of the facts of one kind about a subject, without reading the facts."""
+        query = select(facts.c.id).where(facts.c.subject == subject, facts.c.kind == kind)
+        with told(self.engine), self.engine.connect() as connection:
+            return list(connection.execute(query).scalars())
 
     def damage(self) -> list[str]:
         """What the database itself finds wrong with its file."""
@@ -261,9 +279,14 @@ def _write(connection: Connection, batch: Sequence[Fact], before: Head, now_us: 
 
 def _stored(connection: Connection, batch: Iterable[Fact]) -> dict[str, Recorded]:
     """The records that stand under the identities of these facts."""
+    return _under(connection, ((fact.source, fact.id) for fact in batch))
+
+
+def _under(connection: Connection, names: Iterable[tuple[str, str]]) -> dict[str, Recorded]:
+    """By key, the records under these sources and ids."""
     wanted: dict[str, list[str]] = {}
-    for fact in batch:
-        wanted.setdefault(fact.source, []).append(fact.id)
+    for source, id_ in names:
+        wanted.setdefault(source, []).append(id_)
     found: dict[str, Recorded] = {}
     for source, ids in wanted.items():
         for start in range(0, len(ids), _CHUNK):

@@ -54,7 +54,7 @@ def _not_ours(engine: Engine, tables: list[str]) -> OuvrageError:
     return OuvrageError(
         "store/not-ours",
         f"{name_of(engine)} holds another program's tables: {', '.join(sorted(tables)[:3])}",
-        hint="give Ouvrage a database of its own; nothing was written",
+        hint="give Ouvrage a database of its own",
     )
 
 

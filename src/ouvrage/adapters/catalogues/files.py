@@ -40,9 +40,10 @@ def load_catalogue(
         provider=provider,
         currency=currency,
     )
-    parsed = read_catalogue(text, context, form)
-    if catalogue is None and name != STARTER:
-        context, parsed = _renamed(parsed, context)
+    prefixed = catalogue is None and name != STARTER
+    parsed = read_catalogue(text, context, form, form_in_name=prefixed)
+    if prefixed:
+        context = replace(context, catalogue=f"{parsed.form}/{context.catalogue}")
     return parsed, context, sha256_hex(text)
 
 
@@ -54,10 +55,3 @@ def starter_text() -> str:
 def _called(path: Path, name: str | None) -> str:
     """SkyPilot's files are all called vms.csv; the folder tells the cloud."""
     return name or (path.resolve().parent.name if path.stem == "vms" else path.stem) or "offers"
-
-
-def _renamed(parsed: Parsed, context: Context) -> tuple[Context, Parsed]:
-    """The catalogue's name with its form before it, once that is known."""
-    name = f"{parsed.form}/{context.catalogue}"
-    parsed.offers = [replace(offer, catalogue=name) for offer in parsed.offers]
-    return replace(context, catalogue=name), parsed

@@ -11,13 +11,14 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 from ouvrage.adapters.catalogues import gpuhunt, own, skypilot, vast
 from ouvrage.adapters.catalogues.rows import Context, Fault, Parsed, Row, key_of
 from ouvrage.adapters.toml_text import load_toml
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.numbers import decimal_in
 
 Rows = Iterable[tuple[str, Mapping[str, Any]]]
 FORMS: dict[str, Callable[[Iterable[Row], Context], Parsed]] = {
@@ -30,8 +31,13 @@ _LISTS = ("offers", "offer", "instances", "results", "data")
 REPEATED = "repeats another row and was merged with it"
 
 
-def read_catalogue(text: str, context: Context, form: str | None = None) -> Parsed:
-    """The offers in a catalogue's text, the rows that could not be read, and what was made of it."""
+def read_catalogue(
+    text: str, context: Context, form: str | None = None, *, form_in_name: bool = False
+) -> Parsed:
+    """The offers in a catalogue's text, the rows that could not be read, and what was made of it.
+
+    ``form_in_name`` puts the form before the catalogue's name, once it is known.
+    """
     faults: list[Fault] = []
     rows = list(_rows(text, context, faults))
     named = form or _form_of(rows, context)
@@ -43,7 +49,8 @@ def read_catalogue(text: str, context: Context, form: str | None = None) -> Pars
     parsed.faults += faults
     parsed.refused += len(faults)
     parsed.rows += len(faults)
-    return _keyed(parsed)
+    name = f"{parsed.form}/{context.catalogue}" if form_in_name else context.catalogue
+    return _keyed(parsed, name)
 
 
 def _rows(text: str, context: Context, faults: list[Fault]) -> Rows:
@@ -58,7 +65,7 @@ def _rows(text: str, context: Context, faults: list[Fault]) -> Rows:
 def load_json(file: str, text: str, code: str) -> Any:
     """A JSON text with exact decimals; a text that is none is refused with its line."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+        return json.loads(text, parse_float=decimal_in, parse_constant=_no_number)
     except RecursionError as error:
         raise OuvrageError(
             code, f"{file} is nested too deeply", hint="write a flat list"
@@ -158,21 +165,25 @@ def _form_of(rows: list[tuple[str, Mapping[str, Any]]], context: Context) -> str
     )
 
 
-def _keyed(parsed: Parsed) -> Parsed:
-    """Every offer under its own key: the same offer at another price in one file gets a number."""
+def _keyed(parsed: Parsed, catalogue: str) -> Parsed:
+    """Every offer under its own key: the same offer at another price in one file gets a number.
+
+    ``catalogue`` is the name that the offers end up with; keys are made of the one they have so far.
+    """
     seen: dict[str, dict[tuple[object, ...], MarketKey]] = {}
     kept = []
     stated: dict[str, str] = {}
     for index, offer in enumerate(parsed.offers):
-        same = seen.setdefault(key_of(offer), {})
-        content = tuple(getattr(offer, name) for name in _CONTENT)
+        plain = key_of(offer)
+        same = seen.setdefault(plain, {})
+        content = _content(offer)
         if content in same:
             parsed.merged += 1
             parsed.note(REPEATED)
             continue
-        key = key_of(offer) if not same else f"{key_of(offer)}-{len(same) + 1}"
+        key = plain if not same else f"{plain}-{len(same) + 1}"
         same[content] = key
-        kept.append(replace(offer, key=key))
+        kept.append(replace(offer, key=key, catalogue=catalogue))
         if str(index) in parsed.stated:
             stated[key] = parsed.stated[str(index)]
     parsed.offers, parsed.stated = kept, stated
@@ -184,6 +195,7 @@ _CONTENT = (
     *("price", "provider_kind", "tax", "plan", "storage_gb_month", "egress_gb", "ingress_gb"),
     *("mtbf_h", "interconnect_gb_s", "counterparty", "terms", "bundled", "dated"),
 )
+_content = attrgetter(*_CONTENT)
 
 
 def iterate(parsed: Parsed) -> Iterator[str]:

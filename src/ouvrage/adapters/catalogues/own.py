@@ -17,6 +17,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.price import parse_price
 from ouvrage.model.offers import PROVIDER_KINDS, SPLITS, TAXES, MarketOffer
 from ouvrage.pricing.market.gpus import model_of
+from ouvrage.pricing.market.promises import COLUMNS, NUMBERS
 
 DEFAULT_CURRENCY = "EUR"
 NO_CURRENCY = f"no currency is stated; taken as {DEFAULT_CURRENCY}"
@@ -58,7 +59,7 @@ ALIASES = {
     "seconds_per_unit": ("seconds_per_unit", "s_per_unit", "unit_seconds", "seconds"),
 }
 PRICES = set(ALIASES["price"])
-_KNOWN = {alias for group in ALIASES.values() for alias in group}
+_KNOWN = {alias for group in ALIASES.values() for alias in group} | COLUMNS
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PER = {"h": "h", "hour": "h", "hr": "h", "s": "s", "min": "min", "day": "day", "d": "day"}
 
@@ -72,6 +73,9 @@ def offers(rows: Iterable[Row], context: Context) -> Parsed:
         named = Row(_named(row), row.place, context)
         offer = _offer(named, row.raw, context)
         seconds = named.decimal("seconds_per_unit")
+        for name in sorted(NUMBERS & row.cells.keys()):
+            row.number(name)  # promises of the host: kept in the row, read from there
+        named.faults += row.faults
         if named.faults or offer is None:
             parsed.faults += named.faults
             parsed.refused += 1

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from ouvrage.base.canonical import canonical, sha256_hex
@@ -23,6 +24,7 @@ _WRITTEN = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _TRUE = {"true", "yes", "1", "t", "y"}
 _FALSE = {"false", "no", "0", "f", "n"}
 _SHOWN = 60
+NO_CURRENCY = "no currency, unit or tax is stated; taken as USD for an hour, tax unknown"
 _LONGEST = 500
 
 
@@ -112,10 +114,12 @@ class Row:
     def text(self, name: str, *, needed: bool = False) -> str | None:
         """A cell's text without blanks around it; None where it is empty."""
         value = self.cells.get(name)
-        if isinstance(value, bool) or not isinstance(value, str | int | Decimal | None):
-            self.fault(name, value, "a text")
-            return None
-        text = "" if value is None else printable(str(value))
+        if type(value) is not str:  # nearly always it is, and asking that first is quick
+            if isinstance(value, bool) or not isinstance(value, str | int | Decimal | None):
+                self.fault(name, value, "a text")
+                return None
+            value = "" if value is None else str(value)
+        text = printable(value)
         if len(text) > _LONGEST:
             self.fault(name, text, f"at most {_LONGEST} characters")
             return None
@@ -131,7 +135,7 @@ class Row:
                 self.fault(name, None, "a number")
             return None
         found = number_in(value)
-        if found is None or found < least:
+        if found is None or (least and found < least):
             self.fault(name, value, f"a number of at least {least}" if least else "a number")
             return None
         return found
@@ -169,7 +173,7 @@ class Row:
     @property
     def raw(self) -> str:
         """The row as it came, as JSON text."""
-        return canonical(_plain(dict(self.cells)))
+        return canonical(_plain(self.cells))
 
 
 def number_in(value: object) -> Fraction | None:
@@ -178,7 +182,11 @@ def number_in(value: object) -> Fraction | None:
         return None
     if isinstance(value, int):
         return Fraction(value) if 0 <= value < 10**18 else None
-    text = str(value).strip()
+    return _number_written(str(value).strip())
+
+
+@lru_cache(maxsize=2**16)  # a catalogue repeats few numbers many times
+def _number_written(text: str) -> Fraction | None:
     if _NUMBER.fullmatch(text):
         return Fraction(Decimal(text))
     scaled = _SCALED.fullmatch(text)
@@ -194,19 +202,21 @@ def _shown(value: object) -> str:
 
 def printable(text: str) -> str:
     """A text without the halves of characters that no store can hold."""
+    if text.isascii() and "\0" not in text:
+        return text.strip()
     return text.strip().encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 
 def _plain(value: Any) -> Any:
     """A value that canonical JSON can hold: numbers as they were written."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dict):
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
         return {printable(str(key)): _plain(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_plain(each) for each in value]
-    if isinstance(value, str):
-        return printable(value)
+    if isinstance(value, Decimal):
+        return str(value)
     return value if value is None or isinstance(value, bool | int) else str(value)
 
 

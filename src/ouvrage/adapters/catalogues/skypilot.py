@@ -8,19 +8,18 @@ that was found is handled here and named in the result.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
+from ouvrage.adapters.catalogues.google_pairs import add_pairs, family
 from ouvrage.adapters.catalogues.made import made, squeezed
-from ouvrage.adapters.catalogues.rows import Context, Parsed, Row
+from ouvrage.adapters.catalogues.rows import NO_CURRENCY, Context, Parsed, Row
 from ouvrage.base.numbers import decimal_text
 from ouvrage.model.offers import MarketOffer
 from ouvrage.pricing.market.gpus import model_of
 
-NO_CURRENCY = "no currency, unit or tax is stated; taken as USD for an hour, tax unknown"
 GIB_AS_MIB = "SizeInMiB below 1024 is taken as GiB"
 TOTAL_AS_ONE = "SizeInMiB is the sum over the GPUs here and was divided"
 TOTAL_OF_ONE = "TotalGpuMemoryInMiB is that of one GPU; the size of each is used"
@@ -29,19 +28,8 @@ SPOT_IS_ZERO = "a SpotPrice of 0 is no price: not taken as an interruptible offe
 EVERY_REGION = "every type is listed in every region: one offer each, its region unknown"
 HOST_ALONE = "the price of a host row is the host's alone; its GPUs have a row of their own"
 GPU_ALONE = "the price of this row is the GPUs' alone; it needs a host"
-PAIRED = "host row and GPU row of one zone added up"
 NO_GPU_INFO = "no GpuInfo: the memory of one GPU is unknown"
 NO_PRICE = "the row has neither Price nor SpotPrice: nothing is offered"
-
-_FAMILIES = (
-    (re.compile(r"a2-highgpu-([0-9]+)g"), "A100"),
-    (re.compile(r"a2-megagpu-([0-9]+)g"), "A100"),
-    (re.compile(r"a2-ultragpu-([0-9]+)g"), "A100-80GB"),
-    (re.compile(r"a3-(?:high|mega|edge)gpu-([0-9]+)g(?:-nolssd)?"), "H100"),
-    (re.compile(r"a3-ultragpu-([0-9]+)g(?:-nolssd)?"), "H200"),
-    (re.compile(r"a4-highgpu-([0-9]+)g(?:-nolssd)?"), "B200"),
-)
-_L4 = {"4": 1, "8": 1, "12": 1, "16": 1, "24": 2, "32": 1, "48": 4, "96": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +58,7 @@ def offers(rows: Iterable[Row], context: Context) -> Parsed:
     if squeezed(cloud) == "lambda":
         _one_region(parsed)
     if squeezed(cloud) == "gcp":
-        _paired(parsed, zones)
+        add_pairs(parsed, zones)
     return parsed
 
 
@@ -139,17 +127,6 @@ def _split(cloud: str, name: str | None, accelerator: str | None, quirks: list[s
     return "node"
 
 
-def family(name: str) -> tuple[str, int] | None:
-    """The GPUs that a Google Cloud host type goes with; None for one that has no fixed GPUs."""
-    for pattern, gpu in _FAMILIES:
-        match = pattern.fullmatch(name)
-        if match:
-            return gpu, int(match[1])
-    if name.startswith("g2-standard-") and name[12:] in _L4:
-        return "L4", _L4[name[12:]]
-    return None
-
-
 def _memory_each(row: Row, cloud: str, gpus: Fraction, quirks: list[str]) -> int | None:
     """The memory of one GPU in MiB, as far as the row tells."""
     text = row.text("GpuInfo")
@@ -211,37 +188,3 @@ def _one_region(parsed: Parsed) -> None:
     if parsed.offers:
         parsed.note(EVERY_REGION, len(parsed.offers))
     parsed.offers = list(kept.values())
-
-
-def _paired(parsed: Parsed, zones: dict[int, str]) -> None:
-    """Add the price of a host type and that of the GPUs it goes with, where a zone lists both."""
-    gpus: dict[tuple[object, ...], MarketOffer] = {}
-    for index, offer in enumerate(parsed.offers):
-        if offer.split == "gpu":
-            gpus[(offer.gpu, offer.gpus, zones[index], offer.interruptible)] = offer
-    added: list[MarketOffer] = []
-    for index, offer in enumerate(parsed.offers):
-        with_gpus = family(offer.name) if offer.split == "host" else None
-        if with_gpus is None:
-            continue
-        model, count = with_gpus
-        found = gpus.get((model, str(count), zones[index], offer.interruptible))
-        if found is not None:
-            added.append(_together(offer, found))
-    if added:
-        parsed.note(PAIRED, len(added))
-    parsed.offers += added
-
-
-def _together(host: MarketOffer, gpus: MarketOffer) -> MarketOffer:
-    price = Fraction(host.price) + Fraction(gpus.price)
-    return replace(
-        host,
-        gpu=gpus.gpu,
-        gpus=gpus.gpus,
-        gpu_memory_mib=gpus.gpu_memory_mib,
-        price=decimal_text(price),
-        split="node",
-        quirks=(NO_CURRENCY, PAIRED),
-        raw=f"[{host.raw},{gpus.raw}]",
-    )

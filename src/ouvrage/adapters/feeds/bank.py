@@ -13,10 +13,10 @@ from datetime import date
 from decimal import Decimal
 
 from ouvrage.adapters.catalogues.rows import Row, printable
-from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of
+from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of, with_days
 from ouvrage.adapters.feeds.moments import day_of_text, day_period
 from ouvrage.adapters.feeds.table import amount_text
-from ouvrage.adapters.feeds.told import Told
+from ouvrage.adapters.feeds.told import Told, key_part
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
@@ -47,6 +47,7 @@ def read_bank(
     """The lines of a CSV; rows that cannot be read go to ``told.faults``."""
     rows, names = mapped_rows(told, text, mapping, _NEEDED)
     sign = sign_of(rows, names, mapping, ("amount", "debit", "credit"))
+    mapping = with_days(mapping, rows, names, told)
     found: list[Line] = []
     for row in rows:
         line = _line(row, names, sign, mapping, account, currency)
@@ -95,7 +96,7 @@ def _line(
 def _day(row: Row, name: str, said: str, mapping: TableMap) -> date | None:
     for form in mapping.days:
         found = day_of_text(said, form)
-        if found is not None and found.year >= 1990:
+        if found is not None:
             return found
     row.fault(name, said, "a day as the mapping writes it")
     return None
@@ -154,7 +155,7 @@ def statements(lines: Iterable[Line], zone: str) -> list[Stated]:
                     counterparty=line.counterparty,
                     text=printable(line.text)[:_LONGEST],
                 ),
-                subject=f"account:{line.account}",
+                subject=f"account:{key_part(line.account)}",
                 valid_from=start,
                 valid_to=end,
                 grade=Grade.METERED,
@@ -164,8 +165,8 @@ def statements(lines: Iterable[Line], zone: str) -> list[Stated]:
 
 
 def _key(line: Line) -> str:
-    account = line.account.replace(" ", "").replace("/", "_")[:60]
+    account = key_part(line.account.replace(" ", ""))
     if line.reference:
-        return f"{account}/ref/{line.reference.replace('/', '_')[:200]}"
+        return f"{account}/ref/{key_part(line.reference, 200)}"
     said = canonical([str(line.amount.normalize()), line.currency, line.counterparty, line.text])
     return f"{account}/{line.day.isoformat()}/{sha256_hex(said)[:16]}"

@@ -12,11 +12,12 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from ouvrage.adapters.catalogues.rows import Row
-from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of
+from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of, with_days
 from ouvrage.adapters.feeds.moments import day_of_text
 from ouvrage.adapters.feeds.table import amount_text
-from ouvrage.adapters.feeds.told import Told
+from ouvrage.adapters.feeds.told import Told, key_part
 from ouvrage.base.grades import Grade
+from ouvrage.base.names import is_campaign
 from ouvrage.base.numbers import decimal_text
 from ouvrage.books.period import day_start
 from ouvrage.ledger.stated import Stated
@@ -41,6 +42,7 @@ def read_bills(text: str, told: Told, mapping: TableMap, defaults: Defaults) -> 
     """The bills of a file, as statements in ``told``; rows that cannot be read are faults."""
     rows, names = mapped_rows(told, text, mapping, _NEEDED)
     sign = sign_of(rows, names, mapping, ("amount", "tax", "kwh"))
+    mapping = with_days(mapping, rows, names, told)
     seen: set[str] = set()
     for row in rows:
         stated = _Bill(row, names, sign, mapping, defaults).stated()
@@ -92,7 +94,7 @@ class _Bill:
             due=self._due(),
         )
         return Stated(
-            natural=f"bill/{about}/{sort}/{number.replace('/', '_')[:200]}",
+            natural=f"bill/{about}/{sort}/{key_part(number, 200)}",
             value=value,
             subject=about,
             valid_from=period[0],
@@ -114,7 +116,7 @@ class _Bill:
             ("amount", amount is not None, self._text("amount"), "an amount"),
             (
                 "about",
-                about.partition(":")[0] in OBJECTS and bool(about.partition(":")[2]),
+                about.partition(":")[0] in OBJECTS and is_campaign(about.partition(":")[2]),
                 about,
                 "site:NAME or node:NAME, or --about",
             ),

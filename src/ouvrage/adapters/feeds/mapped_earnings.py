@@ -14,10 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.adapters.catalogues.rows import Row
-from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of
+from ouvrage.adapters.feeds.mapping import TableMap, mapped_rows, sign_of, with_days
 from ouvrage.adapters.feeds.moments import day_of_text, day_period, moment_of, wall_moment
 from ouvrage.adapters.feeds.table import amount_text
-from ouvrage.adapters.feeds.told import Told
+from ouvrage.adapters.feeds.told import Told, key_part, name_part
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.price import PER_US
@@ -47,16 +47,21 @@ class Earned:
     tenant: str | None
     document: str | None
     sold_us: int | None
+    rows: int = 1
 
 
 def read_earnings(text: str, told: Told, mapping: TableMap, zone: str) -> list[Earned]:
     """The rows of a file that can be read; the others go to ``told.faults``."""
     rows, names = mapped_rows(told, text, mapping, _NEEDED)
     sign = sign_of(rows, names, mapping, _NUMBERS)
+    mapping = with_days(mapping, rows, names, told)
     reader = _Rows(mapping, names, sign, mapping.zone or zone, told)
     found: list[Earned] = []
+    seen: dict[str, str] = {}
     for row in rows:
         earned = reader.read(row)
+        if earned is not None and not row.faults:
+            reader.repeated(row, seen)
         told.faults += row.faults
         if earned is not None and not row.faults:
             found.append(earned)
@@ -89,7 +94,7 @@ class _Rows:
         if amount is None:
             return None
         gross, fee = self._with_fee(row, amount)
-        sold = self._number(row, "sold_hours")
+        sold, tenant = self._number(row, "sold_hours"), self._text(row, "tenant")
         return Earned(
             place=row.place,
             what=what,
@@ -100,10 +105,22 @@ class _Rows:
             amount=gross,
             fee=fee,
             currency=currency,
-            tenant=self._text(row, "tenant"),
+            tenant=None if tenant is None else name_part(tenant),
             document=self._text(row, "document"),
             sold_us=None if sold is None else round(sold * HOUR),
         )
+
+    def repeated(self, row: Row, seen: dict[str, str]) -> None:
+        """Refuse a row that repeats another whole one; where nothing tells two apart, both count."""
+        first = seen.setdefault(row.raw, row.place)
+        if first == row.place:
+            return
+        if any(self._text(row, meaning) for meaning in ("document", "time", "from")):
+            row.fault("row", f"line {first} again", "each row once")
+        else:
+            self._told.note(
+                f"line {row.place} equals line {first}; both count, as two equal sales of a day"
+            )
 
     def _text(self, row: Row, meaning: str) -> str | None:
         return row.text(self._names[meaning]) if meaning in self._names else None
@@ -264,9 +281,32 @@ class _Rows:
 
 
 def statements(
-    earned: Sequence[Earned], channel: str, about_of: Mapping[str | None, str], grade: Grade
-) -> list[Stated]:
-    """Rows as statements: those about the same thing and period in one file are added."""
+    files: Sequence[Sequence[Earned]],
+    channel: str,
+    about_of: Mapping[str | None, str],
+    grade: Grade,
+) -> list[list[Stated]]:
+    """Rows of files as statements: rows of one file about the same thing and period are added.
+
+    Where two files state the same, the one with more rows of it counts, else the later.
+    """
+    added = [_together(earned) for earned in files]
+    best: dict[tuple[object, ...], int] = {}
+    for index, found in enumerate(added):
+        for key, each in found.items():
+            if key not in best or each.rows >= added[best[key]][key].rows:
+                best[key] = index
+    return [
+        [
+            _stated(each, channel, about_of[each.machine], grade)
+            for key, each in found.items()
+            if best[key] == index
+        ]
+        for index, found in enumerate(added)
+    ]
+
+
+def _together(earned: Sequence[Earned]) -> dict[tuple[object, ...], Earned]:
     found: dict[tuple[object, ...], Earned] = {}
     for each in earned:
         key = (
@@ -281,12 +321,13 @@ def statements(
         )
         held = found.get(key)
         found[key] = each if held is None else _added(held, each)
-    return [_stated(each, channel, about_of[each.machine], grade) for each in found.values()]
+    return found
 
 
 def _added(one: Earned, other: Earned) -> Earned:
     return replace(
         one,
+        rows=one.rows + other.rows,
         amount=one.amount + other.amount,
         fee=None if None in (one.fee, other.fee) else (one.fee or 0) + (other.fee or Fraction(0)),
         sold_us=None
@@ -306,7 +347,7 @@ def _stated(each: Earned, channel: str, about: str, grade: Grade) -> Stated:
     ]
     if each.tenant:
         key.append(each.tenant)
-    natural = "csv/" + "/".join(part.replace("/", "_")[:100] for part in key) + f"/{each.currency}"
+    natural = "csv/" + "/".join(key_part(part) for part in key) + f"/{each.currency}"
     value = (
         _earning(each, channel, about) if each.what == "earning" else _cost(each, channel, about)
     )

@@ -8,12 +8,13 @@ worth is decided by the readers of earnings, bank lines and bills.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.catalogues.rows import Row
+from ouvrage.adapters.feeds.moments import day_of_text
 from ouvrage.adapters.feeds.table import column, decimal_sign, rows_of, separator_of
 from ouvrage.adapters.feeds.told import Told
 from ouvrage.adapters.toml_text import load_toml, read_text
@@ -283,6 +284,30 @@ def mapped_rows(
             f"copy the mapping and name yours: ouvrage import mapping {mapping.name}",
         )
     return rows, names
+
+
+def with_days(
+    mapping: TableMap, rows: Sequence[Row], names: Mapping[str, str], told: Told
+) -> TableMap:
+    """The mapping with the one form of days in which most rows of a file are written.
+
+    ``11/07/2026`` could be a day of July or of November, so how such days were read is told.
+    """
+    texts = [
+        text
+        for meaning in ("day", "from", "to", "due")
+        if meaning in names
+        for row in rows
+        if (text := str(row.cells.get(names[meaning]) or "").strip())
+    ]
+    if len(mapping.days) < 2 or not texts:
+        return mapping
+    form = max(mapping.days, key=lambda each: sum(bool(day_of_text(text, each)) for text in texts))
+    if "/" in form:
+        told.note(
+            f"days such as {texts[0]} are read as {'day/month' if form[1] == 'd' else 'month/day'}"
+        )
+    return replace(mapping, days=(form,))
 
 
 def _head_at(text: str, mapping: TableMap) -> int:

@@ -17,6 +17,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _US = timedelta(microseconds=1)
 _EARLIEST, _LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is in another unit, or no moment."""
+_FIRST_YEAR = 1990
+"""A day before is a year of two digits in a form of four."""
 _IN_NAME = re.compile(
     r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[T_-]?([0-2][0-9])[:-]?([0-5][0-9])"
     r"(?:[:-]?([0-5][0-9]))?(?![0-9])"
@@ -48,8 +50,9 @@ def moment_in_name(name: str) -> int | None:
     if not found:
         return None
     try:
-        parts = [int(each or 0) for each in found.groups()]
-        return (datetime(*parts, tzinfo=timezone.utc) - _EPOCH) // _US  # type: ignore[arg-type]
+        year, month, day, hour, minute, second = (int(each or 0) for each in found.groups())
+        shown = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
+        return (shown - _EPOCH) // _US
     except ValueError:
         return None
 
@@ -62,7 +65,7 @@ def wall_moment(text: str, form: str, zone: str, before: int | None) -> int | No
     """
     try:
         clean = text.strip()
-        shown = datetime.strptime(clean, form) if form else datetime.fromisoformat(clean)  # noqa: DTZ007
+        shown = _written(clean, form)
     except ValueError:
         return None
     if shown.tzinfo is not None:
@@ -74,13 +77,20 @@ def wall_moment(text: str, form: str, zone: str, before: int | None) -> int | No
     return found[1] if before is not None and found[0] < before <= found[1] else found[0]
 
 
+def _written(text: str, form: str) -> datetime:
+    if not form:
+        return datetime.fromisoformat(text)
+    return datetime.strptime(text, form)  # noqa: DTZ007 - a clock on the wall, whose zone is named apart
+
+
 def day_of_text(text: str, form: str) -> date | None:
     """A day as a ``strptime`` form (or ISO 8601 where it is empty) writes it."""
     clean = text.strip()
     try:
-        return datetime.strptime(clean, form).date() if form else date.fromisoformat(clean[:10])  # noqa: DTZ007
+        day = _written(clean, form).date() if form else date.fromisoformat(clean[:10])
     except ValueError:
         return None
+    return day if day.year >= _FIRST_YEAR else None
 
 
 def day_period(day: date, zone: str) -> tuple[int, int]:

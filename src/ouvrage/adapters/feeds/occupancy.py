@@ -8,6 +8,7 @@ takes part with its beginnings and ends, so that the order of the files does not
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,30 @@ class Series:
     refused: tuple[Sample, ...]
 
 
+class _Known:
+    """The recorded spans, which do not overlap, by moment."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self.spans = sorted(spans, key=lambda span: span.from_us)
+        self._starts = [span.from_us for span in self.spans]
+
+    def around(self, at_us: int) -> Span | None:
+        """The span that had begun at a moment, whether or not it reaches it."""
+        index = bisect_right(self._starts, at_us) - 1
+        return self.spans[index] if index >= 0 else None
+
+    def says(self, sample: Sample) -> bool:
+        """Whether a sample lies within a span and says no more than that."""
+        span = self.around(sample.at_us)
+        inside = span is not None and span.from_us < sample.at_us < span.to_us
+        return span is not None and inside and span.pattern == sample.pattern
+
+    def links(self, now: int, following: int) -> bool:
+        """Whether one span reaches from one moment to another."""
+        span = self.around(now)
+        return span is not None and following <= span.to_us
+
+
 def series_of(known: Sequence[Span], samples: Iterable[Sample], limit_us: int) -> Series:
     """One series of what is recorded and what is new.
 
@@ -51,47 +76,39 @@ def series_of(known: Sequence[Span], samples: Iterable[Sample], limit_us: int) -
     say what was between two others. Files that overlap with other samples than those recorded are
     exact to ``limit_us``.
     """
+    record = _Known(known)
     starts = {span.from_us for span in known}
     at = {span.to_us: span.pattern for span in known} | {s.from_us: s.pattern for s in known}
     recorded = set(at)
-    refused = [
-        sample
-        for sample in sorted(samples, key=lambda each: each.at_us)
-        if at.setdefault(sample.at_us, sample.pattern) != sample.pattern
-    ]
-    _back_again(known, at, recorded, limit_us)
-    moments = sorted(at)
-    for before, now in itertools.pairwise(moments):
+    news = sorted((s for s in samples if not record.says(s)), key=lambda each: each.at_us)
+    refused = [s for s in news if at.setdefault(s.at_us, s.pattern) != s.pattern]
+    _back_again(record, at, recorded, limit_us)
+    for before, now in itertools.pairwise(sorted(at)):
         if before in recorded and now not in recorded:
             starts.add(now)
-    return _spans(known, at, starts, limit_us, tuple(refused))
+    spans, gaps = _spans(record, at, starts, limit_us)
+    return Series(spans=spans, gaps=gaps, refused=tuple(refused))
 
 
-def _back_again(
-    known: Sequence[Span], at: dict[int, Pattern], recorded: set[int], limit_us: int
-) -> None:
+def _back_again(record: _Known, at: dict[int, Pattern], recorded: set[int], limit_us: int) -> None:
     """Where a new sample contradicts the middle of a recorded span, the span goes on after ``limit_us``."""
-    for moment in sorted(set(at) - recorded):
-        for span in known:
-            inside = span.from_us < moment < span.to_us - limit_us
-            after = moment + limit_us
-            if inside and at[moment] != span.pattern and not any(moment < m <= after for m in at):
-                at[after] = span.pattern
+    moments = sorted(at)
+    for moment, following in itertools.pairwise(moments):
+        span = None if moment in recorded else record.around(moment)
+        after = moment + limit_us
+        if span is not None and after < min(span.to_us, following) and at[moment] != span.pattern:
+            at[after] = span.pattern
 
 
 def _spans(
-    known: Sequence[Span],
-    at: dict[int, Pattern],
-    starts: set[int],
-    limit_us: int,
-    refused: tuple[Sample, ...],
-) -> Series:
+    record: _Known, at: dict[int, Pattern], starts: set[int], limit_us: int
+) -> tuple[tuple[Span, ...], tuple[tuple[int, int], ...]]:
     spans: list[Span] = []
     gaps: list[tuple[int, int]] = []
     moments = sorted(at)
     begun = moments[0] if moments else 0
     for now, following in itertools.pairwise(moments):
-        linked = _linked(known, now, following, limit_us)
+        linked = following - now <= limit_us or record.links(now, following)
         if linked and at[following] == at[now] and following not in starts:
             continue
         spans.append(Span(from_us=begun, to_us=following if linked else now, pattern=at[begun]))
@@ -100,10 +117,4 @@ def _spans(
         begun = following
     if moments:
         spans.append(Span(from_us=begun, to_us=moments[-1], pattern=at[begun]))
-    return Series(spans=tuple(spans), gaps=tuple(gaps), refused=refused)
-
-
-def _linked(known: Sequence[Span], now: int, following: int, limit_us: int) -> bool:
-    return following - now <= limit_us or any(
-        span.from_us <= now and following <= span.to_us for span in known
-    )
+    return tuple(spans), tuple(gaps)

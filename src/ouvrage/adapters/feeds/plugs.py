@@ -19,7 +19,7 @@ from ouvrage.adapters.feeds.counters import Reading
 from ouvrage.adapters.feeds.intervals import Piece, Power
 from ouvrage.adapters.feeds.moments import moment_of, wall_moment
 from ouvrage.adapters.feeds.table import amount_text, column, decimal_sign, rows_of
-from ouvrage.adapters.feeds.told import Told, amount_in, documents
+from ouvrage.adapters.feeds.told import Told, amount_in, documents, key_part
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import MINUTE
 
@@ -145,7 +145,7 @@ def _tasmota(value: Mapping[str, Any], asked: Asked) -> Counted | None:
     return (
         None
         if joules is None
-        else (joules, None if since is None else str(since), sensors.get("Time"))
+        else (joules, None if since is None else key_part(str(since)), sensors.get("Time"))
     )
 
 

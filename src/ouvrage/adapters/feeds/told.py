@@ -14,11 +14,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ouvrage.adapters.catalogues.forms import load_json
-from ouvrage.adapters.catalogues.rows import Context, Fault, Row
+from ouvrage.adapters.catalogues.rows import Context, Fault, Row, printable
+from ouvrage.base.names import LONGEST
 from ouvrage.base.time import DAY
 from ouvrage.ledger.stated import Stated
 
 _PLAIN = re.compile(r"[+-]?(?:[0-9]{1,15}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?")
+_NO_KEY = re.compile(r"[/\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _LARGEST = Decimal(10) ** 15
 _EPOCH = date(1970, 1, 1)
 
@@ -93,6 +96,16 @@ def amount_in(value: object) -> Decimal | None:
     except InvalidOperation:
         return None
     return found if found.is_finite() and abs(found) < _LARGEST else None
+
+
+def key_part(text: str, most: int = 100) -> str:
+    """A text from elsewhere as a part of a key: without what parts a key, and without what none can hold."""
+    return _NO_KEY.sub("_", printable(text))[:most]
+
+
+def name_part(text: str) -> str:
+    """A text from elsewhere as a name of ours (``base/names``)."""
+    return _NO_NAME.sub("_", text)[:LONGEST] or "_"
 
 
 def day_text(day: int) -> str:

@@ -172,12 +172,13 @@ def _compared(window: Window, value: Mapping[str, Any], told: Told) -> None:
     period = days_text(window.from_us, window.to_us)
     machines, days = total(window.machines), total(window.days)
     if window.machines and window.days:
-        same = splits(window)
-        words = "equal" if same else "not equal: per_day is of the whole host, per_machine is not"
-        told.note(
-            f"{period}: per_machine adds up to {decimal_text(machines)} {CURRENCY}, "
-            f"per_day to {decimal_text(days)}: {words}"
-        )
+        if splits(window):
+            told.note("per_machine and per_day of an answer add up to the same")
+        else:
+            told.note(
+                f"{period}: per_machine adds up to {decimal_text(machines)} {CURRENCY}, per_day to "
+                f"{decimal_text(days)}: per_day is of the whole host, per_machine of what was asked for"
+            )
     summary = value.get("summary")
     for component, name in _TOTALS.items() if isinstance(summary, dict) else ():
         said = amount_in(summary.get(name)) if isinstance(summary, dict) else None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ouvrage.adapters.feeds.moments import moment_of
-from ouvrage.adapters.feeds.told import Told, amount_in, documents
+from ouvrage.adapters.feeds.told import Told, amount_in, documents, key_part
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
@@ -74,7 +74,7 @@ def _row(place: str, item: Any, told: Told, channel: str) -> None:
     elif currency != CURRENCY:
         told.fault(place, "currency", currency, f"{CURRENCY}: Vast.ai pays in it alone")
     else:
-        number = str(_first(item, _NUMBER) or f"payout-{when // 10**6}")[:100]
+        number = key_part(str(_first(item, _NUMBER) or f"payout-{when // 10**6}"))
         if abs(amount) < LEAST:
             told.note(f"a payout of less than {LEAST} {CURRENCY}: the threshold was not kept")
         if str(item.get("status") or "").lower() == "paid":

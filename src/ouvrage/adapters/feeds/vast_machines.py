@@ -14,7 +14,7 @@ from typing import Any
 
 from ouvrage.adapters.feeds.moments import moment_of
 from ouvrage.adapters.feeds.occupancy import Pattern, Sample, Series, Span, series_of
-from ouvrage.adapters.feeds.told import Told, amount_in, documents
+from ouvrage.adapters.feeds.told import Told, amount_in, documents, key_part
 from ouvrage.base.grades import Grade
 from ouvrage.base.time import HOUR
 from ouvrage.ledger.stated import Stated
@@ -130,7 +130,7 @@ def _maintenance(
     if start >= saved_us:
         told.note("a window of maintenance lies ahead and may be cancelled: import it afterwards")
         return []
-    category = str(item.get("maintenance_category") or "maintenance")[:40]
+    category = key_part(str(item.get("maintenance_category") or "maintenance"), 40)
     window = Maintenance(
         machine=machine, from_us=start, to_us=min(end, saved_us), category=category
     )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 HEAD = "head"  # unit n begins, or is under way
 END = "end"  # unit n is finished
@@ -20,6 +21,7 @@ BEGIN = "begin"  # a total begins at nought, and the next unit is timed from her
 ASKED = "asked"  # a unit was asked for: it is timed from here, unless another is under way
 TOTAL = "total"  # n units are finished so far
 WIPED = "wiped"  # a bar was taken off the screen: it may have been full
+TOLD = "told"  # no unit, but something else that is told of serving
 RATE = "rate"  # a mean rate since the line before, in tenths of a unit per second
 
 
@@ -31,7 +33,7 @@ class Reading:
     program counts separately (bars, engines). ``first``: the line shows its unit, or its series,
     at the very beginning. ``alone``: it holds nothing but the unit's name and number. ``exact``:
     the unit ended when the line was printed, not some time before. ``clock`` is the time of day
-    in the line, in seconds.
+    in the line, in seconds. ``told`` is what else a model server says in it (``serving_log``).
     """
 
     mark: str
@@ -43,6 +45,7 @@ class Reading:
     exact: bool = True
     clock: int | None = None
     unit: str | None = None
+    told: tuple[Any, ...] | None = None
 
 
 Reader = Callable[[bytes], "Reading | None"]

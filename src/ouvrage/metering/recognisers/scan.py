@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ouvrage.metering.recognisers import bars, inference, media, training
-from ouvrage.metering.recognisers.rule import WIPED, Rule
+from ouvrage.metering.recognisers.rule import TOLD, WIPED, Rule
+from ouvrage.metering.recognisers.serving_log import ServingLog
 from ouvrage.metering.recognisers.tally import Mark, Tally
 from ouvrage.metering.recognisers.words import word_rule
 
@@ -54,12 +55,13 @@ class Scanner:
         self._anchors = tuple(_anchors(rules, self._words))
         self._chosen: dict[int, tuple[Rule, ...]] = {}
         self.tallies: dict[tuple[str, str], Tally] = {}
+        self.serving = ServingLog()
 
     def read(self, block: bytes, t: int | None, *, short: bool) -> list[Mark]:
         """The marks of these complete lines, which one read completed at ``t``."""
         touched: dict[tuple[str, str], Tally] = {}
         for raw, rules in self._candidates(block):
-            tally = self._read_line(raw, rules)
+            tally = self._read_line(raw, rules, t)
             if tally is not None:
                 touched[tally.name, tally.via] = tally
         return [mark for tally in touched.values() for mark in tally.settle(t, short=short)]
@@ -91,7 +93,7 @@ class Scanner:
             self._chosen[mask] = rules
         return rules
 
-    def _read_line(self, raw: bytes, rules: Sequence[Rule]) -> Tally | None:
+    def _read_line(self, raw: bytes, rules: Sequence[Rule], t: int | None) -> Tally | None:
         line = clean(raw).rstrip(b"\r\n")
         rank = _RANK.match(line)
         if rank:
@@ -100,8 +102,10 @@ class Scanner:
             reading = rule.read(line) if rule.folded or rule.needle in raw else None
             if reading is None:
                 continue
-            if reading.mark == WIPED:
-                return self._wipe()
+            if reading.told:
+                self.serving.take(reading, t)
+            if reading.mark in (WIPED, TOLD):
+                return self._wipe() if reading.mark == WIPED else None
             tally = self._tally(reading.unit or rule.unit, rule.via)
             if tally is not None:
                 tally.take(reading, rank[rank.lastindex or 0] if rank else None)

@@ -33,11 +33,11 @@ class Traffic:
     rule: str = "not stated"
     scale: Fraction = Fraction(1)
 
-    def cost(self, gb: Fraction) -> Fraction | None:
-        """What a quantity costs from the first byte of a period; None: not known."""
+    def cost(self, gb: Fraction, before: Fraction = Fraction(0)) -> Fraction | None:
+        """What a quantity costs after so much in the same period; None: not known."""
         if not self.tiers:
             return None
-        parts = slices(Fraction(0), gb * self.scale, self.free, self.tiers)
+        parts = slices(before * self.scale, gb * self.scale, self.free, self.tiers)
         return sum((each.quantity * each.rate.amount for each in parts if each.rate), Fraction(0))
 
 

@@ -15,14 +15,17 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import SECOND, utc_text
+from ouvrage.model.hosts import BROKEN, HELD, UNKNOWN, HostLine, HostPromise, HostReading
 from ouvrage.pricing.market.billing import Billing
+from ouvrage.pricing.market.host_checks import NOT_READ, held_to
+from ouvrage.pricing.market.host_text import NOT_TOLD, delivered, promised_words
+from ouvrage.pricing.market.promises import KINDS
 from ouvrage.pricing.rates.plan import Steps
 from ouvrage.pricing.rates.steps import rounded_us
 
 H = 3600
 CENT = Fraction(1, 200)
 """Bills are in whole cents: less than half of one is no difference."""
-_SEEN = Fraction(9, 10)
 _STEPS = ((60, "up"), (60, "down"), (3600, "up"), (1, "up"))
 
 
@@ -57,15 +60,17 @@ class Promise:
     cost_low: Fraction
     cost_likely: Fraction
     cost_high: Fraction
-    vcpus: Fraction | None
-    memory_gib: Fraction | None
-    gpu: str | None
+    host: tuple[HostPromise, ...]
     lines: Mapping[str, Fraction | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The run that was made: its moments, its units, and the host it saw."""
+    """The run that was made: its moments, its units, and the host that it saw.
+
+    ``checked`` are the readings of a check of that host, made at ``checked_us``; None: none is known.
+    ``grade`` is that of the run's facts.
+    """
 
     code: str
     unit: str
@@ -73,8 +78,10 @@ class Done:
     unit_s: Fraction | None
     wall_us: int
     started_us: int
-    vcpus: Fraction
-    memory_gib: Fraction | None
+    host: tuple[HostReading, ...]
+    checked: tuple[HostReading, ...] | None = None
+    checked_us: int | None = None
+    grade: Grade = Grade.MEASURED
 
     @property
     def ended_us(self) -> int:
@@ -84,7 +91,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing compared. ``kept`` None: it cannot be told."""
+    """One thing compared. ``kept`` None: it cannot be told. ``check`` is the id of a promise of the host."""
 
     what: str
     promised: str
@@ -92,10 +99,12 @@ class Finding:
     kept: bool | None
     why: str
     grade: Grade
+    check: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """What ``--json`` prints of it."""
         return {
+            **({} if self.check is None else {"check": self.check}),
             "what": self.what,
             "promised": self.promised,
             "found": self.found,
@@ -119,29 +128,55 @@ def kept(found: Iterable[Finding]) -> bool:
 
 
 def _host(promise: Promise, done: Done) -> Iterable[Finding]:
-    if promise.vcpus is None:
-        yield _unknown("vCPUs", _shown(done.vcpus), "the offer states none")
-    else:
-        ok = done.vcpus >= promise.vcpus
-        why = "as sold" if ok else "the run was allowed fewer than were sold"
-        yield _told("vCPUs", _shown(promise.vcpus), _shown(done.vcpus), ok, why)
-    if promise.memory_gib is None or done.memory_gib is None:
-        held = "not told" if done.memory_gib is None else f"{_shown(done.memory_gib)} GiB"
-        yield _unknown("memory", held, "the offer or the machine states none")
-    else:
-        ok = done.memory_gib >= promise.memory_gib * _SEEN
-        why = "as sold; a machine shows a little less than is sold" if ok else "less than was sold"
-        yield _told(
-            "memory", f"{_shown(promise.memory_gib)} GiB", f"{_shown(done.memory_gib)} GiB", ok, why
+    """Each promise of the host: as the run saw it, else as a check of the host did."""
+    seen = {line.id: line for line in held_to(promise.host, done.host)}
+    checked = {line.id: line for line in held_to(promise.host, done.checked or ())}
+    told = {each.id for each in promise.host}
+    for id in KINDS:
+        if id not in told and id not in _BASIC:
+            continue
+        line, other = seen.get(id), checked.get(id)
+        if other is not None and done.checked_us is not None and _surer(other, line):
+            yield _host_finding(other, f"host check of {utc_text(done.checked_us)[:16]}Z: ", done)
+        elif line is not None:
+            yield _host_finding(line, "", done)
+
+
+def _surer(checked: HostLine, seen: HostLine | None) -> bool:
+    """Whether the check tells something that the run does not."""
+    if seen is None or seen.outcome == UNKNOWN:
+        told_less = seen is None or delivered(seen, False) == NOT_TOLD
+        return checked.outcome != UNKNOWN or told_less
+    return False
+
+
+_BASIC = ("cpu.allowed", "memory.limit")
+"""What every run sees, and what is therefore told also where no offer says it."""
+
+
+def _host_finding(line: HostLine, when: str, done: Done) -> Finding:
+    why = f"{when}{line.reason}"
+    if line.promised is None:
+        why = "the offer states none"
+    elif line.reason == NOT_READ:
+        why = "the meter does not see it; " + (
+            "the host check did not read it"
+            if done.checked is not None
+            else "ouvrage host check does"
         )
-    if promise.gpu is not None:
-        yield _unknown("GPU", "not told", "the meter does not see which GPU it was", promise.gpu)
-
-
-def _told(what: str, promised: str, found: str, ok: bool, why: str) -> Finding:
     return Finding(
-        what=what, promised=promised, found=found, kept=ok, why=why, grade=Grade.MEASURED
+        what=KINDS[line.id].words,
+        promised="not stated" if line.promised is None else promised_words(line),
+        found=delivered(line, False),
+        kept={HELD: True, BROKEN: False}.get(line.outcome),
+        why=why,
+        grade=max(Grade.LISTED, done.grade) if line.outcome == UNKNOWN else done.grade,
+        check=line.id,
     )
+
+
+def _told(what: str, promised: str, found: str, ok: bool, why: str, grade: Grade) -> Finding:
+    return Finding(what=what, promised=promised, found=found, kept=ok, why=why, grade=grade)
 
 
 def _unknown(what: str, found: str, why: str, promised: str = "not stated") -> Finding:
@@ -161,7 +196,7 @@ def _time(promise: Promise, done: Done) -> Finding:
     why = "within the range" if ok else "longer than the range that was quoted"
     if done.unit_s < promise.unit_low:
         why = "faster than was quoted"
-    return _told(what, promised, f"{_shown(done.unit_s)} s", ok, why)
+    return _told(what, promised, f"{_shown(done.unit_s)} s", ok, why, done.grade)
 
 
 def _cost(promise: Promise, done: Done, billing: Billing) -> Finding:

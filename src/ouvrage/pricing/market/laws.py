@@ -1,7 +1,7 @@
-"""The law of the market: a reading and the offers that it saw belong together.
+"""The laws of the market: a reading belongs to the offers that it saw, a check of a host to its promises.
 
-It makes the price bands a second time from the offers, and looks for what a reading says it saw. It does
-not say whether a listed price is true.
+They make the price bands a second time from the offers, and the outcomes of a check from what it read.
+They do not say whether a listed price is true, or a host a good one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.laws import Law
+from ouvrage.model.hosts import HostChecked
 from ouvrage.model.offers import MarketOffer, MarketReading
+from ouvrage.pricing.market.host_checks import check_fault
 from ouvrage.pricing.market.readings import bands_of, offer_id
 
 
@@ -45,4 +47,18 @@ READINGS_STAND = Law(
     name="pricing/readings-stand",
     statement="a reading of a catalogue saw offers that are recorded, and its price bands are theirs",
     check=_readings_stand,
+)
+
+
+def _checks_stand(records: Sequence[Recorded]) -> Iterable[tuple[str, str]]:
+    for entry in records:
+        value = read(entry.fact) if entry.fact.kind == HostChecked.KIND else None
+        if isinstance(value, HostChecked) and (fault := check_fault(value)):
+            yield entry.fact.key, fault
+
+
+HOST_CHECKS_STAND = Law(
+    name="pricing/host-checks-stand",
+    statement="a check of a host says of each promise what its readings say when held to it again",
+    check=_checks_stand,
 )

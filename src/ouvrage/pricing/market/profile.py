@@ -53,10 +53,14 @@ class Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """What is brought in, carried out, kept and reserved besides the machine itself, for all units."""
+    """What is brought in, carried out, kept and reserved besides the machine itself, for all units.
+
+    ``out_before_gb`` was carried out before in the same month, so that its tiers are reached already.
+    """
 
     dataset_gb: Fraction | None = None
     results_gb: Fraction | None = None
+    out_before_gb: Fraction = Fraction(0)
     egress_to: str | None = None
     checkpoint_gb: Fraction | None = None
     checkpoint_every_s: Fraction | None = None

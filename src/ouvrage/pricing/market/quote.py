@@ -151,7 +151,11 @@ def beside_of(profile: Profile, billing: Billing) -> Beside:
         return Beside(Fraction(0), Fraction(0), taxed or Fraction(0))
     moves = profile.moves
     into = billing.into.cost(moves.dataset_gb) if moves.dataset_gb is not None else None
-    out = billing.out.cost(moves.results_gb) if moves.results_gb is not None else None
+    out = (
+        billing.out.cost(moves.results_gb, moves.out_before_gb)
+        if moves.results_gb is not None
+        else None
+    )
     kept = (kept_gb(profile) or 0) * (billing.storage_gb_h or 0)
     address = moves.public_ips * (billing.ip_h or 0)
     zero = Fraction(0)
@@ -265,7 +269,7 @@ def _beside(
     if moves.dataset_gb is not None:
         found["data in"] = billing.into.cost(moves.dataset_gb)
     if moves.results_gb is not None:
-        found["results out"] = billing.out.cost(moves.results_gb)
+        found["results out"] = billing.out.cost(moves.results_gb, moves.out_before_gb)
     if moves.public_ips:
         rate = billing.ip_h
         found["public IP"] = None if rate is None else moves.public_ips * rate * finish / H
@@ -369,7 +373,9 @@ def _data_in(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
 
 def _results_out(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
     known = quote.likely.amounts["results out"] is not None
-    because = "at the tiers reached from nothing" if known else "no price of traffic out is stated"
+    before = quote.profile.moves.out_before_gb
+    since = f"after {decimal_text(before)} GB" if before else "from nothing"
+    because = f"at the tiers reached {since}" if known else "no price of traffic out is stated"
     to = quote.profile.moves.egress_to
     because += f"; to {to}" if to else ""
     return quote.billing.out.rule, quote.profile.moves.results_gb, "GB", LISTED, because

@@ -8,6 +8,7 @@ different currencies are compared by a dated rate or not at all.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,7 +16,8 @@ from fractions import Fraction
 
 from ouvrage.model.offers import ExchangeRate, MarketOffer
 from ouvrage.pricing.market.billing import Billing
-from ouvrage.pricing.market.listed import Listed, gpu_memory_mib, hourly
+from ouvrage.pricing.market.listed import Listed, gpu_memory_mib
+from ouvrage.pricing.market.lots import Lot
 from ouvrage.pricing.market.profile import Needs, Profile, Timing
 from ouvrage.pricing.market.quote import Beside, Quote, beside_of, estimate, likely_case, quoted
 from ouvrage.pricing.market.scaling import Carried, carried
@@ -25,16 +27,19 @@ TOP = 20
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """An offer that cannot do the work: ``why`` in one word, ``reason`` in a sentence."""
+    """A lot of offers that cannot do the work: ``why`` in one word, ``reason`` in a sentence."""
 
-    listed: Listed
+    lot: Lot
     why: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A quote, its place, and its cost per unit in the currency of the ranking."""
+    """A quote, and its cost per unit in the currency of the ranking.
+
+    ``by_hour`` is its place by the price of an hour; equal prices share a place.
+    """
 
     listed: Listed
     quote: Quote
@@ -93,6 +98,9 @@ class Ranking:
     questions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+Able = tuple[Lot, Carried]
+Entry = tuple[Fraction, str, str, int, int]
+"""What a place in the order is given by: cost, name, key; and which row of which lot it is."""
 Billings = Callable[[MarketOffer], Billing]
 Screen = Callable[["Ranker", Sequence[tuple[Listed, Carried]], int], list[int]]
 """Narrows offers down to those among which the cheapest are (``planning.offer_screen``)."""
@@ -124,52 +132,46 @@ class Ranker:
         found = self.rates.get(currency)
         return None if found is None else worth(found, currency)
 
-    def rank(self, listed: Iterable[Listed], top: int = TOP) -> Ranking:
+    def rank(self, lots: Iterable[Lot], top: int = TOP) -> Ranking:
         """The offers, the cheapest finished unit first."""
-        able: list[tuple[Listed, Carried]] = []
+        able: list[Able] = []
         excluded: list[Excluded] = []
         memo: dict[tuple[object, ...], Carried | None] = {}
-        for each in listed:
-            refused, time = self._admitted(each, memo)
+        for lot in lots:
+            refused, time = self._admitted(lot, memo)
             if refused is not None:
                 excluded.append(refused)
             elif time is not None:
-                able.append((each, time))
+                able.append((lot, time))
         able, late = self._in_time(able)
-        best = self._best(able, top)
-        hours = self._by_hour([each.offer for each, _ in able])
-        places = {index: place for place, index in enumerate(hours, 1)}
-        ranked = [self._ranked(able[i][0], places[i]) for i in best]
-        cheapest = self._ranked(able[hours[0]][0], 1) if hours else None
+        places = _Hours((lot.scale * (self.rate(lot.offer.currency) or 0), lot) for lot, _ in able)
+        ranked = [self._ranked(each, places) for each in self._best(able, top)]
+        first = min((self._by_hour(lot) for lot, _ in able), default=None, key=lambda key: key[:3])
         return Ranking(
             profile=self.profile,
             currency=self.currency,
             ranked=tuple(ranked),
-            able=len(able),
-            cheapest_hour=cheapest,
+            able=sum(len(lot) for lot, _ in able),
+            cheapest_hour=None if first is None else self._ranked(first[-1], places),
             excluded=tuple(excluded + late),
             rates=tuple(self.rates.values()),
         )
 
-    def _by_hour(self, offers: Sequence[MarketOffer]) -> list[int]:
-        """The offers' indices, the cheapest hour first."""
-        every = range(len(offers))
-        if all((o.per, o.split, o.currency) == ("h", "node", self.currency) for o in offers):
-            prices = [Decimal(offer.price) for offer in offers]  # as exact, and compared faster
-            return sorted(every, key=prices.__getitem__)
-        hours = [hourly(offer) * (self.rate(offer.currency) or 0) for offer in offers]
-        return sorted(every, key=hours.__getitem__)
+    def _by_hour(self, lot: Lot) -> tuple[Fraction, str, str, Listed]:
+        """What orders the cheapest of a lot among others by its hour."""
+        offer = lot.offer
+        return lot.hour(0) * (self.rate(offer.currency) or 0), offer.name, offer.key, lot.first
 
     def _admitted(
-        self, each: Listed, memo: dict[tuple[object, ...], Carried | None]
+        self, lot: Lot, memo: dict[tuple[object, ...], Carried | None]
     ) -> tuple[Excluded | None, Carried | None]:
-        offer = each.offer
+        offer = lot.offer
         unfit = unable(self.profile, offer)
         if unfit is not None:
-            return Excluded(each, *unfit), None
+            return Excluded(lot, *unfit), None
         if self.rate(offer.currency) is None:
             reason = f"priced in {offer.currency}, and no dated rate to {self.currency} is recorded"
-            return Excluded(each, "currency", reason), None
+            return Excluded(lot, "currency", reason), None
         stated = self.stated.get(offer.key)
         named = stated or self.profile.on.name or any(t.on.name for t in self.profile.others)
         shape = (offer.gpu, offer.gpus, offer.vcpus, offer.memory_mib, offer.interconnect_gb_s)
@@ -179,35 +181,47 @@ class Ranker:
         time = memo[key]
         if time is None:
             words = f"no relative speed is known of {offer.gpu or 'a machine without a GPU'}"
-            return Excluded(each, "unknown GPU", words), None
+            return Excluded(lot, "unknown GPU", words), None
         return None, time
 
-    def _in_time(
-        self, able: list[tuple[Listed, Carried]]
-    ) -> tuple[list[tuple[Listed, Carried]], list[Excluded]]:
+    def _in_time(self, able: list[Able]) -> tuple[list[Able], list[Excluded]]:
         """Those whose likely end lies within the deadline, and the others."""
         deadline = self.profile.deadline_s
         if deadline is None:
             return able, []
-        kept: list[tuple[Listed, Carried]] = []
+        kept: list[Able] = []
         late: list[Excluded] = []
-        for each, time in able:
-            offer = each.offer
-            finish = likely_case(self.profile, offer, self.billing(offer), time).finish_s
+        for lot, time in able:
+            finish = likely_case(self.profile, lot.offer, self.billing(lot.offer), time).finish_s
             if finish > deadline:
                 words = f"finished after {_hours(finish)} h, wanted within {_hours(deadline)} h"
-                late.append(Excluded(each, "deadline", words))
+                late.append(Excluded(lot, "deadline", words))
             else:
-                kept.append((each, time))
+                kept.append((lot, time))
         return kept, late
 
-    def _best(self, able: Sequence[tuple[Listed, Carried]], top: int) -> list[int]:
-        """The indices of the cheapest, in order; exact among those that a screen lets through."""
-        among = range(len(able)) if self.screen is None else self.screen(self, able, top)
-        costs = [
-            (self.cost(*able[i]), able[i][0].offer.name, able[i][0].offer.key, i) for i in among
-        ]
-        return [entry[-1] for entry in heapq.nsmallest(top, costs)]
+    def _best(self, able: Sequence[Able], top: int) -> list[Listed]:
+        """The cheapest in order, exactly, among the lots that a screen lets through.
+
+        A lot is gone through from its cheapest hour on: within it no dearer hour is a cheaper quote.
+        """
+        firsts = [(lot.first, time) for lot, time in able]
+        among = range(len(able)) if self.screen is None else self.screen(self, firsts, top)
+        waiting = [self._entry(able, index, 0) for index in among]
+        heapq.heapify(waiting)
+        found: list[Entry] = []
+        while waiting and (len(found) < top or waiting[0][0] == found[-1][0]):
+            entry = heapq.heappop(waiting)
+            found.append(entry)
+            index, row = entry[3], entry[4] + 1
+            if row < len(able[index][0]):
+                heapq.heappush(waiting, self._entry(able, index, row))
+        return [able[entry[3]][0].listed(entry[4]) for entry in sorted(found)[:top]]
+
+    def _entry(self, able: Sequence[Able], index: int, row: int) -> Entry:
+        lot, time = able[index]
+        each = lot.listed(row)
+        return self.cost(each, time), each.offer.name, each.offer.key, index, row
 
     def cost(self, each: Listed, time: Carried) -> Fraction:
         """What a unit likely costs, exactly, in the currency of the ranking."""
@@ -220,11 +234,31 @@ class Ranker:
         offer = each.offer
         return quoted(self.profile, offer, self.billing(offer), self.stated.get(offer.key))
 
-    def _ranked(self, each: Listed, by_hour: int) -> Ranked:
+    def _ranked(self, each: Listed, places: _Hours) -> Ranked:
         quote = self._quote(each)
         assert quote is not None, "an offer was admitted without a time"
         rate = self.rate(each.offer.currency) or Fraction(0)
-        return Ranked(each, quote, quote.per_unit.likely * rate, quote.hour * rate, by_hour)
+        hour = quote.hour * rate
+        return Ranked(each, quote, quote.per_unit.likely * rate, hour, places.of(hour))
+
+
+class _Hours:
+    """At which place an hour's price stands among all those of some lots."""
+
+    def __init__(self, lots: Iterable[tuple[Fraction, Lot]]) -> None:
+        self._prices: dict[Fraction, list[Decimal]] = {}
+        for scale, lot in lots:
+            self._prices.setdefault(scale, []).extend(map(Decimal, lot.prices))
+        for prices in self._prices.values():
+            prices.sort()
+
+    def of(self, hour: Fraction) -> int:
+        """One more than there are cheaper ones."""
+        return 1 + sum(
+            bisect_left(prices, hour / scale, key=Fraction)
+            for scale, prices in self._prices.items()
+            if scale
+        )
 
 
 def worth(rate: ExchangeRate, currency: str) -> Fraction:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,7 @@ from ouvrage.base.text import safe
 from ouvrage.base.time import SECOND
 from ouvrage.model.offers import ExchangeRate, MarketOffer
 from ouvrage.pricing.market.listed import STALE_DAYS
+from ouvrage.pricing.market.promises import promised
 from ouvrage.pricing.market.quote import lines_of, span_json
 from ouvrage.pricing.market.ranking import (
     Effects,
@@ -172,9 +174,12 @@ def excluded_line(excluded: Sequence[Excluded]) -> str | None:
     """``not able: 212 offers (memory 140, deadline 61, unknown GPU 11)``."""
     if not excluded:
         return None
-    counts = Counter(each.why for each in excluded).most_common()
-    words = ", ".join(f"{why} {count}" for why, count in counts)
-    return f"not able: {len(excluded)} offer{'s' if len(excluded) != 1 else ''} ({words})"
+    counts: Counter[str] = Counter()
+    for each in excluded:
+        counts[each.why] += len(each.lot)
+    words = ", ".join(f"{why} {count}" for why, count in counts.most_common())
+    many = counts.total()
+    return f"not able: {many} offer{'s' if many != 1 else ''} ({words})"
 
 
 def warnings(ranking: Ranking, today: str) -> list[str]:
@@ -229,8 +234,9 @@ def ranking_json(ranking: Ranking, today: str) -> dict[str, Any]:
         if ranking.cheapest_hour is None
         else _ranked_json(ranking.cheapest_hour, today, None),
         "excluded": [
-            {"offer": e.listed.offer.name, "why": e.why, "reason": e.reason, **_who(e.listed.offer)}
+            {"offer": e.lot.offer.name, "why": e.why, "reason": e.reason, **_who(each.offer)}
             for e in ranking.excluded
+            for each in e.lot.each()
         ],
         "rates": [rate_words(each) for each in ranking.rates],
         "notes": warnings(ranking, today),
@@ -280,6 +286,7 @@ def _ranked_json(each: Ranked, today: str, on_frontier: bool | None) -> dict[str
         "seen_on": each.listed.seen_on,
         "age_days": each.listed.age_days(today),
         "fact": each.listed.fact,
+        "promises": [asdict(said) for said in promised(offer)],
         "lines": [line.as_json() for line in lines_of(quote)],
     }
 

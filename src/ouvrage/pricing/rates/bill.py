@@ -15,6 +15,7 @@ from ouvrage.base.grades import Grade, weakest
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import utc_text
 from ouvrage.pricing.rates.plan import Money, Tax, Version
+from ouvrage.pricing.rates.prepaid import NotRun, Stop
 from ouvrage.pricing.rates.quantity import Rate, money_text
 
 CREDITS = ("refund", "rounding")
@@ -76,18 +77,23 @@ class Unrated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """What was paid in advance, less the charges."""
+    """What was paid in advance, less the charges.
+
+    ``spent_at`` is the last instant that was covered, where charges went on below zero.
+    """
 
     deposited: Fraction
     left: Fraction
     negative: str
+    spent_at: int | None = None
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str | None]:
         """What ``--json`` prints of it."""
         return {
             "deposited": money_text(self.deposited),
             "left": money_text(self.left),
             "when_negative": self.negative,
+            "used_up_at": None if self.spent_at is None else utc_text(self.spent_at),
         }
 
 
@@ -103,6 +109,8 @@ class Bill:
     unrated: tuple[Unrated, ...] = ()
     notes: tuple[str, ...] = ()
     balance: Balance | None = None
+    stops: tuple[Stop, ...] = ()
+    not_run: tuple[NotRun, ...] = ()
 
     @property
     def grade(self) -> Grade | None:
@@ -123,6 +131,24 @@ class Bill:
                 for each in self.unrated
             ],
             "balance": None if self.balance is None else self.balance.as_json(),
+            "stops": [
+                {
+                    "at": utc_text(each.at),
+                    "what": "deleted" if each.deleted else "stopped",
+                    "resources": list(each.resources),
+                    "because": each.because,
+                }
+                for each in self.stops
+            ],
+            "not_run": [
+                {
+                    "resource": each.resource,
+                    "event": each.event,
+                    "at": utc_text(each.at),
+                    "balance_exhausted_at": utc_text(each.since),
+                }
+                for each in self.not_run
+            ],
             "notes": list(self.notes),
         }
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.base.numbers import decimal_text
-from ouvrage.base.price import CURRENCY_SIGNS, PER_US, TIME_WORDS
+from ouvrage.base.price import PER_US, TIME_WORDS, written
 from ouvrage.base.time import SECOND
 
 GB_DECIMAL = 10**9
@@ -24,10 +24,6 @@ PLACES = 4
 _PREFIXES = "kMGTP"
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _MEASURE = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>[A-Za-z][A-Za-z0-9_-]*)")
-_RATE = re.compile(
-    rf"(?P<sign>[$€£])?\s*(?P<amount>{_NUMBER})\s*(?P<currency>[A-Z]{{3}})?"
-    r"\s*(?:/\s*(?P<per>[A-Za-z][A-Za-z0-9_-]*))?"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +54,16 @@ def parse_rate(text: str) -> Rate:
 
     ``ValueError`` when the text is none of these.
     """
-    match = _RATE.fullmatch(text.strip())
-    if not match:
+    found = written(text)
+    if found is None or found.amount.startswith("-"):
         raise ValueError("a rate such as 2.52/h, 0.10/GB-month or 0.09/GB")
-    unit, per = _basis(match["per"])
+    unit, per = _basis(found.per)
     return Rate(
-        amount=Fraction(match["amount"]),
-        text=match["amount"],
+        amount=Fraction(found.amount),
+        text=found.amount,
         unit=unit,
         per=per,
-        currency=match["currency"] or CURRENCY_SIGNS.get(match["sign"] or ""),
+        currency=found.currency,
     )
 
 

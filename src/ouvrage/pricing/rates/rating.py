@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text
@@ -19,14 +20,13 @@ from ouvrage.pricing.rates.commitments import purchases
 from ouvrage.pricing.rates.given import check_known, currency_of, filled, missing
 from ouvrage.pricing.rates.pieces import Piece, pieces_of
 from ouvrage.pricing.rates.plan import LIFECYCLE, Plan, Prepaid, Rule, Version
+from ouvrage.pricing.rates.prepaid import DEPOSIT, deposits, settled, used_up
 from ouvrage.pricing.rates.quantity import Rate
 from ouvrage.pricing.rates.reservations import coverage
 from ouvrage.pricing.rates.sessions import Session, amount_in, clipped, sessions
-from ouvrage.pricing.rates.steps import billed
+from ouvrage.pricing.rates.steps import Billed, billed, seam
 from ouvrage.pricing.rates.usage import Resource, Row, Usage
 from ouvrage.pricing.rates.validity import check_covered, holds
-
-DEPOSIT = "deposit"
 
 
 def apply_plan(
@@ -43,30 +43,49 @@ def apply_plan(
     _check_period(plan, usage, until)
     versions = _ruling(plan, usage, until)
     paid_in = currency_of(plan, versions, given, currency)
-    pricer = Pricer(plan=plan, usage=usage, currency=paid_in)
-    rating = _Rating(plan=plan, usage=usage, rates=given, until=until, pricer=pricer)
-    charges = [each for version in versions for each in rating.version(version)]
-    total = total_of(charges)
+    _check_deposits(usage, paid_in)
+
+    def charged(part: Usage, end: int | None) -> tuple[list[Charge], list[str]]:
+        pricer = Pricer(plan=plan, usage=part, currency=paid_in)
+        rating = _Rating(plan=plan, usage=part, rates=given, until=end, pricer=pricer)
+        return [each for version in versions for each in rating.version(version)], rating.notes
+
+    charges, notes = charged(usage, until)
+    prepaid = versions[-1].prepaid
+    balance, stopped = None, None
+    if prepaid is not None and deposits(usage):
+        last = until or max(row.at for row in usage.rows)
+        named = _made_of(versions)
+        cost = lambda part, end: total_of(charged(part, end)[0])  # noqa: E731 one line, used here
+        if prepaid.negative == "stops":
+            stopped = settled(prepaid, usage, last, named, cost)
+            charges, notes = charged(stopped.usage, until) if stopped.stops else (charges, notes)
+            spent = None
+        else:
+            spent = used_up(usage, last, named, cost)
+        balance = _balance(prepaid, usage, total_of(charges), spent)
     return Bill(
         plan=plan.name,
         currency=paid_in,
         charges=tuple(charges),
-        total=total,
+        total=total_of(charges),
         tax=versions[-1].tax,
         unrated=tuple(_unrated(plan, versions, usage)),
-        notes=(*usage.notes, *rating.notes, *_doubts(versions, usage), *_readings(plan)),
-        balance=_balance(versions[-1].prepaid, usage, paid_in, total),
+        notes=(*usage.notes, *notes, *_doubts(versions, usage), *_readings(plan)),
+        balance=balance,
+        stops=() if stopped is None else stopped.stops,
+        not_run=() if stopped is None else stopped.not_run,
     )
 
 
-def _balance(
-    prepaid: Prepaid | None, usage: Usage, currency: str, total: Fraction
-) -> Balance | None:
-    """What is left of the deposits that the usage states."""
-    rows = [row for row in usage.rows if row.event == DEPOSIT and row.quantity is not None]
-    if prepaid is None or not rows:
-        return None
-    for row in rows:
+def _made_of(versions: Sequence[Version]) -> frozenset[str]:
+    """Quantities that say what a machine is made of, since its meter has starts of its own."""
+    forms = [form for version in versions for rule in version.rules for form in _forms(rule)]
+    return frozenset(name for form in forms if form.meter.starts for name in form.of)
+
+
+def _check_deposits(usage: Usage, currency: str) -> None:
+    for row in deposits(usage):
         if row.unit != currency:
             raise OuvrageError(
                 "usage/currency",
@@ -74,8 +93,14 @@ def _balance(
                 where=(usage.where(row),),
                 hint=f"write the deposit in {currency}",
             )
-    deposited = sum((row.quantity for row in rows if row.quantity), Fraction(0))
-    return Balance(deposited=deposited, left=deposited - total, negative=prepaid.negative)
+
+
+def _balance(prepaid: Prepaid, usage: Usage, total: Fraction, spent: int | None) -> Balance:
+    """What is left of the deposits that the usage states."""
+    deposited = sum((row.quantity for row in deposits(usage) if row.quantity), Fraction(0))
+    return Balance(
+        deposited=deposited, left=deposited - total, negative=prepaid.negative, spent_at=spent
+    )
 
 
 def _check_period(plan: Plan, usage: Usage, until: int | None) -> None:
@@ -177,6 +202,10 @@ class _Rating:
     until: int | None
     pricer: Pricer
     notes: list[str] = field(default_factory=list)
+    taken: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By rule and resource, how far the version before has billed a session that goes on."""
+    billed_to: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By rule and resource, how far increments of the clock were billed."""
 
     def version(self, version: Version) -> list[Charge]:
         """All charges of one version, its rounding and tax included."""
@@ -226,7 +255,11 @@ class _Rating:
             if form.form is None or form.form.per is None:
                 continue
             own = sessions(self.usage, resource, form, version, self.until)
-            found += clipped(own, version.valid_from, version.valid_until)
+            where = (rule.name, resource.name)
+            kept, over = clipped(own, version, self.taken.pop(where, None), partial(seam, form))
+            if over is not None:
+                self.taken[where] = over
+            found += kept
         return found
 
     def _touches(self, rule: Rule, resource: Resource) -> bool:
@@ -254,11 +287,19 @@ class _Rating:
                 continue
             form = self._form(rule, resource)
             pieces = self._amounts(form, resource, version)
-            pieces += pieces_of(billed(own.get(resource.name, []), form), form)
+            pieces += pieces_of(self._billed(own.get(resource.name, []), form, resource), form)
             by_form.setdefault(id(form), (form, []))[1].extend(pieces)
         return [
             each for form, pieces in by_form.values() for each in self.pricer.priced(form, pieces)
         ]
+
+    def _billed(self, own: Sequence[Session], form: Rule, resource: Resource) -> list[Billed]:
+        """One resource's sessions as billed, the clock's increments once over all versions."""
+        where = (form.name, resource.name)
+        found = billed(own, form, self.billed_to.get(where))
+        if form.steps.align == "clock" and found:
+            self.billed_to[where] = max(each.session.end for each in found)
+        return found
 
     def _amounts(self, rule: Rule, resource: Resource, version: Version) -> list[Piece]:
         """Quantities that moved at a moment."""

@@ -7,7 +7,7 @@ nobody stopped is not free, and is not guessed either. Rounding comes later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -208,14 +208,31 @@ def _end_of(usage: Usage, resource: Resource, rule: Rule, until: int | None) -> 
     return until
 
 
-def clipped(found: Sequence[Session], start: int | None, end: int | None) -> list[Session]:
-    """The parts of sessions inside a period; what goes on from before it does not begin there."""
+Seam = Callable[[int, int, bool], int]
+"""Where a session that began at a moment is cut for a change at another; whether it begins there."""
+
+
+def clipped(
+    found: Sequence[Session], version: Version, taken: int | None, seam: Seam
+) -> tuple[list[Session], int | None]:
+    """The parts of one resource's sessions that a version rules, and where the next one takes over.
+
+    An increment that was begun belongs to the version in which it began: ``taken`` is how far the
+    version before this one has billed a session that goes on. Such a part does not begin here.
+    """
     kept: list[Session] = []
+    over: int | None = None
     for session in found:
+        start, end = version.valid_from, version.valid_until
+        if taken is not None and start is not None and session.start < start:
+            start = taken
+        low = session.start if start is None else max(start, session.start)
+        if end is not None and session.start < end < session.end:
+            end = over = max(low, seam(low, end, session.begins and low == session.start))
         inside = _inside(session, start, end)
         if inside is not None:
             kept.append(inside)
-    return kept
+    return kept, over
 
 
 def _inside(session: Session, start: int | None, end: int | None) -> Session | None:

@@ -24,10 +24,13 @@ class Billed:
     because: str
 
 
-def billed(found: Sequence[Session], rule: Rule) -> list[Billed]:
-    """The billed form of all sessions of one resource, in order of time."""
+def billed(found: Sequence[Session], rule: Rule, before: int | None = None) -> list[Billed]:
+    """The billed form of all sessions of one resource, in order of time.
+
+    ``before`` is how far increments of the clock were billed already, under an earlier version.
+    """
     if rule.steps.align == "clock":
-        return _on_the_clock(found, rule.steps, rule.calendar)
+        return _on_the_clock(found, rule.steps, rule.calendar, before)
     if "resource" in (rule.steps.count_per, rule.steps.minimum_per):
         return _together(found, rule.steps)
     return [_alone(each, rule.steps) for each in found]
@@ -41,6 +44,28 @@ def rounded_us(us: int, steps: Steps) -> int:
     if steps.rounding == "up":
         return -(-us // step) * step
     return us // step * step if steps.rounding == "down" else (2 * us + step) // (2 * step) * step
+
+
+def seam(rule: Rule, start: int, at: int, begins: bool) -> int:
+    """Where a session is cut for a change at a moment, so that no increment is billed twice.
+
+    Whole increments that began before belong to what held then. Where increments or minimums are those
+    of all sessions together, and where a reservation may cover them, the cut is the change itself.
+    """
+    steps = rule.steps
+    if rule.kind == "reservation" or rule.covered_by is not None or at <= start:
+        return max(at, start)
+    minimum = steps.minimum_us if begins else 0
+    if steps.align == "clock":
+        side = ceiling if steps.rounding == "up" else floor
+        least = ceiling(steps, rule.calendar, floor(steps, rule.calendar, start) + minimum)
+        return max(side(steps, rule.calendar, at), least if minimum else start)
+    if "resource" in (steps.count_per, steps.minimum_per):
+        return at
+    least = (
+        -(-minimum // steps.increment_us) * steps.increment_us if steps.increment_us else minimum
+    )
+    return start + max(rounded_us(at - start, steps), least)
 
 
 def _alone(each: Session, steps: Steps) -> Billed:
@@ -92,10 +117,11 @@ def _spread(each: list[Billed], difference: int, why: str) -> list[Billed]:
     return each
 
 
-def _on_the_clock(found: Sequence[Session], steps: Steps, calendar: Calendar) -> list[Billed]:
+def _on_the_clock(
+    found: Sequence[Session], steps: Steps, calendar: Calendar, billed_to: int | None
+) -> list[Billed]:
     """Sessions stretched to the clock's boundaries. Per resource, no increment is billed twice."""
     result: list[Billed] = []
-    billed_to: int | None = None
     for each in found:
         low, high = _touched(each, steps, calendar)
         if steps.count_per == "resource" and billed_to is not None:

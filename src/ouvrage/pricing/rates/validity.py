@@ -63,14 +63,6 @@ def _refusal(code: str, message: str, where: tuple[str, ...], hint: str) -> Ouvr
     return OuvrageError(code, message, where=where, hint=hint)
 
 
-def version_at(plan: Plan, at: int) -> Version | None:
-    """The version that rules a moment."""
-    for version in plan.versions:
-        if holds(version, at):
-            return version
-    return None
-
-
 def holds(version: Version, at: int) -> bool:
     """Whether a version rules a moment; periods are half-open."""
     early = version.valid_from is not None and at < version.valid_from
