@@ -241,7 +241,7 @@ class _Taking:
             for piece in pieces:
                 inside = _inside(whole, piece.from_us)
                 if inside is None:
-                    self._estimate(piece, Fraction(1))
+                    self._estimate(piece)
                 else:
                     shared[inside].append(replace(piece, cooled=True))  # cooling is in it
         for index, pieces in shared.items():
@@ -299,7 +299,7 @@ class _Taking:
                     yield _Piece(
                         stretch=stretch, cell=cell, from_us=begins, to_us=ends, idle=idle, load=load,
                         share=share, cut=bisect_right(edges, begins), place=bisect_right(places, begins),
-                        cooled=any(a <= begins < b for a, b in cooled),
+                        cooled=bool(cooled) and any(a <= begins < b for a, b in cooled),
                     )  # fmt: skip
 
     def _used(self, piece: _Piece, read: Grade | None, method: str) -> Used:
@@ -315,18 +315,18 @@ class _Taking:
             )  # fmt: skip
         return used
 
-    def _estimate(self, piece: _Piece, share: Fraction) -> None:
-        """Count a piece, or the share of it that no meter covers, by its state."""
+    def _estimate(self, piece: _Piece, share: Fraction | None = None) -> None:
+        """Count a piece, or the ``share`` of it that no meter covers, by its state."""
         used = self._used(piece, None, BY_STATE)
         us, priced = piece.to_us - piece.from_us, self.book.integral(piece.from_us, piece.to_us)
-        if share != 1:
+        if share is not None:
             us, priced = int(us * share), int(priced * share)
         used.us += us
         used.priced += priced
         for fact in piece.stretch.facts:
             used.facts[fact] = None
-        watts = piece.watts
-        if self.keeps_load and watts is not None:
+        watts = piece.watts if self.keeps_load else None
+        if watts is not None:
             joules = watts * us / SECOND
             self._keep(piece.from_us, piece.to_us, joules, piece.cell.node, cooled=piece.cooled)
 
