@@ -133,9 +133,9 @@ def decide(case: Case, rules: Numbers, *, changes: bool = True) -> Decision:
             courses=(), changes=(), top_tenant=_top(counted), grade=case.grade, rules=rules,
         )  # fmt: skip
     draws = draw([a.average(day) for day in counted], Chance.of(case.seed))
-    weighed = _Weighed(case=case, rules=rules, top=_top(counted))
+    weighed = Weighed(case=case, rules=rules, top=_top(counted))
     courses = tuple(weighed.courses(draws))
-    action = _best(courses)
+    action = best(courses)
     found = tuple(_changes(weighed, draws, action)) if changes else ()
     return Decision(
         action=action, settled=lacking is None, why_not=lacking, counted=len(counted), ask_again=ask,
@@ -174,7 +174,7 @@ def _top(days: Sequence[Day]) -> tuple[str, float] | None:
     return most, named[most] / total
 
 
-def _best(courses: Sequence[Course]) -> str:
+def best(courses: Sequence[Course]) -> str:
     """The course that adds the most among those that may be taken; else to hold on."""
     taken = [course for course in courses if course.taken]
     return max(taken, key=lambda course: course.gain.value).action if taken else HOLD
@@ -184,7 +184,7 @@ Figure = Callable[[Row], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Weighed:
+class Weighed:
     """A case with its rules, to be weighed on any draws of days."""
 
     case: Case
@@ -281,7 +281,7 @@ def _payback(row: Row, rules: Numbers, price: float, case: Case) -> float:
     return min(999.0, price / cash / MONTH_DAYS) if cash > 0 else 999.0
 
 
-def _changes(weighed: _Weighed, draws: Draws, action: str) -> Iterator[Change]:
+def _changes(weighed: Weighed, draws: Draws, action: str) -> Iterator[Change]:
     """The nearest price and share sold, below and above, at which the answer is another one."""
     for what, change, figure in (("price", a.dearer, a.rate), ("sold", a.fuller, a.utilisation)):
         for below in (True, False):
@@ -293,7 +293,7 @@ def _changes(weighed: _Weighed, draws: Draws, action: str) -> Iterator[Change]:
 
 
 def _turning(
-    weighed: _Weighed,
+    weighed: Weighed,
     draws: Draws,
     action: str,
     change: Callable[[Row, float], Average],
@@ -302,7 +302,7 @@ def _turning(
     """The factor nearest to 1 at which another answer comes, within a third of it and three times it."""
 
     def answer(factor: float) -> str:
-        return _best(tuple(weighed.courses(draws.changed(lambda row: change(row, factor)))))
+        return best(tuple(weighed.courses(draws.changed(lambda row: change(row, factor)))))
 
     near, far, other = 1.0, 1.0, action
     for step in (0.9, 0.75, 0.5, 0.33) if below else (1.1, 1.25, 1.5, 2.0, 3.0):

@@ -151,7 +151,7 @@ def _assumed(course: Course, found: Decision) -> list[str]:
 def _reason_words(reason: Reason, plain: bool) -> str:
     """``sold 57 % (52–61), above 43 % needed``."""
     name = _NAMES.get(reason.name, reason.name)
-    limit = _percent(reason.limit) if reason.unit == "1" else _number(reason.limit)
+    limit = _percent(reason.limit) if reason.unit == "1" else f"{reason.limit:.3g}"
     value = _share_range(reason.value, plain) if reason.unit == "1" else _with_range(reason.value, plain)
     unit = "" if reason.unit in ("1", "months") else f" {reason.unit}"
     surely = "" if reason.value.low == reason.value.high else "surely "

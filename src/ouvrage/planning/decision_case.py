@@ -67,7 +67,7 @@ def case_of(
         own_price=float(own.value) if own and own.key and own.value else None,
         support_h=_support(record, made, node, period),
         grade=sheet["margin.net"].grade or sheet["hours.owned"].grade,
-        seed=_seed(name, days),
+        seed=_seed(days),
     )
     return Asked(
         case=case, period=period, account=made, sheet=sheet, node=node, opportunity=case.opportunity
@@ -136,6 +136,6 @@ def _support(record: OwnerRecord, made: Account, node: str | None, period: Perio
     return us / HOUR / (period.us / DAY) * MONTH_DAYS
 
 
-def _seed(name: str, days: tuple[Day, ...]) -> str:
+def _seed(days: tuple[Day, ...]) -> str:
     told = (f"{day.from_us}:{day.sold}:{sum(day.lines.values(), Fraction(0))}" for day in days)
-    return f"{name};{';'.join(told)}"
+    return ";".join(told)

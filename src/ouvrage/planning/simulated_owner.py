@@ -7,7 +7,7 @@ seed gives the same facts, down to their ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -41,7 +41,7 @@ from ouvrage.planning.simulated_world import (
     arrival,
     date_of,
     hours_of,
-    in_maintenance,
+    maintenance,
     start_of,
 )
 
@@ -51,39 +51,49 @@ SAID_BY = "the simulator of ouvrage demo"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What one GPU was doing from hour to hour: its state, cause, who had it, the price as it was paid."""
+    """What one GPU was doing for some hours; ``luck`` is the price paid in thousandths of the usual one."""
 
     state: str
     cause: str
     channel: str | None = None
     tenant: str | None = None
     lease: str | None = None
-    luck: float = 1.0
+    luck: int = 1000
 
 
 @dataclass(slots=True)
 class _Year:
-    """What was drawn: stretches by GPU, earnings by day, channel and tenant, hours let by day."""
+    """What was drawn: stretches by GPU, earnings by day, channel and tenant, hours let by day.
 
+    Earnings are millionths of the currency with the hours for which they were paid.
+    """
+
+    first: int
+    after: int
     stretches: list[tuple[int, int, int, Hold]] = field(default_factory=list)
-    earned: dict[tuple[int, str, str | None], list[Fraction]] = field(default_factory=dict)
+    earned: dict[tuple[int, str, str | None], tuple[int, int]] = field(default_factory=dict)
     let_h: dict[int, int] = field(default_factory=dict)
 
 
-def simulated_owner(world: World, seed: int, *, days: int = DAYS) -> list[Stated]:
-    """Every statement of the first ``days`` of a year of this world, as this seed draws it."""
+def simulated_owner(
+    world: World, seed: int, *, first: int = 0, days: int = DAYS
+) -> list[Stated]:
+    """Every statement of a year of this world up to day ``days``, as this seed draws it.
+
+    What happens is drawn from day ``first`` on; what was bought and agreed is there from the beginning.
+    """
     chance = Chance(seed)
-    year = _drawn(world, chance, days)
+    year = _drawn(world, chance, first, days)
     return [
         *_place(world),
         *_terms(world),
         *_bought(world, days),
         *_states(year),
         *_earnings(world, year),
-        *_payouts(world, year, days),
-        *_energy(world, year, chance, days),
-        *_running(world, days),
-        *_support(world, chance, days),
+        *_payouts(world, year),
+        *_energy(world, year, chance),
+        *_running(world, year),
+        *_support(world, chance, year),
     ]
 
 
@@ -105,13 +115,12 @@ def _stated(
     )
 
 
-def _drawn(world: World, chance: Chance, days: int) -> _Year:
-    year = _Year()
+def _drawn(world: World, chance: Chance, first: int, days: int) -> _Year:
+    year = _Year(first=first, after=days)
     for gpu in range(GPUS):
-        hold, since = Hold(state="", cause=""), start_of(0)
-        for day in range(days):
-            ask = world.ask_on(day)
-            chances = arrival(world, day)
+        hold, since = Hold(state="", cause=""), start_of(first)
+        for day in range(first, days):
+            chances, prices = arrival(world, day), _prices(world, day)
             begins = start_of(day)
             for hour in range(hours_of(day)):
                 at = begins + hour * HOUR
@@ -121,9 +130,16 @@ def _drawn(world: World, chance: Chance, days: int) -> _Year:
                         year.stretches.append((gpu, since, at, hold))
                     hold, since = after, at
                 if hold.channel is not None:
-                    _let(world, year, day, hold, ask)
+                    _let(year, day, hold, prices)
         year.stretches.append((gpu, since, start_of(days), hold))
     return year
+
+
+def _prices(world: World, day: int) -> tuple[int, int, int]:
+    """What an hour costs on a day on the marketplace, for own tenants, for the long one; in millionths."""
+    asked = (world.ask_on(day) * world.discount, world.own_asked, world.anchor_price)
+    market, own, anchor = (round(price * 1_000_000) for price in asked)
+    return market, own, anchor
 
 
 _BROKEN = Hold(state=DOWN, cause="xid 79")
@@ -143,37 +159,38 @@ def _next(
     day, hour = at
     if world.broken(gpu, day):
         return _BROKEN
-    if in_maintenance(day, hour):
+    if hour in maintenance(day):
         return _UPDATES
     if world.anchored(gpu, day):
         if hold.tenant == ANCHOR:
             return hold
-        return _lease(OWN, ANCHOR, f"{ANCHOR}-{gpu}", 1.0)
+        return _lease(OWN, ANCHOR, f"{ANCHOR}-{gpu}", 1000)
     if hold.channel is not None and hold.tenant != ANCHOR:
         return _FREE if chance.unit() < 1.0 / world.lease_h else hold
     drawn = chance.unit() if hold is _FREE or not hold.state or hold.channel is None else 1.0
     if drawn < chances[0]:
-        return _lease(MARKET, None, f"v{gpu}-{day}-{hour}", chance.between(0.92, 1.08))
+        return _lease(MARKET, None, f"v{gpu}-{day}-{hour}", 920 + chance.below(161))
     if drawn < sum(chances):
         tenant = SMALL_TENANTS[chance.below(len(SMALL_TENANTS))]
-        return _lease(OWN, tenant, f"o{gpu}-{day}-{hour}", 1.0)
+        return _lease(OWN, tenant, f"o{gpu}-{day}-{hour}", 1000)
     return _FREE
 
 
-def _lease(channel: str, tenant: str | None, lease: str, luck: float) -> Hold:
+def _lease(channel: str, tenant: str | None, lease: str, luck: int) -> Hold:
     return Hold(
         state="working", cause="leased", channel=channel, tenant=tenant, lease=lease, luck=luck
     )
 
 
-def _let(world: World, year: _Year, day: int, hold: Hold, ask: Fraction) -> None:
+def _let(year: _Year, day: int, hold: Hold, prices: tuple[int, int, int]) -> None:
+    market, own, anchor = prices
     if hold.channel == MARKET:
-        price = ask * world.discount * Fraction(round(hold.luck * 1000), 1000)
+        price = market * hold.luck // 1000
     else:
-        price = world.anchor_price if hold.tenant == ANCHOR else world.own_price
-    both = year.earned.setdefault((day, hold.channel or "", hold.tenant), [Fraction(0)] * 2)
-    both[0] += price
-    both[1] += 1
+        price = anchor if hold.tenant == ANCHOR else own
+    key = (day, hold.channel or "", hold.tenant)
+    amount, hours = year.earned.get(key, (0, 0))
+    year.earned[key] = (amount + price, hours + 1)
     year.let_h[day] = year.let_h.get(day, 0) + 1
 
 
@@ -288,35 +305,33 @@ def _earnings(world: World, year: _Year) -> Iterator[Stated]:
     for (day, channel, tenant), (amount, hours) in sorted(
         year.earned.items(), key=lambda item: (item[0][0], item[0][1], item[0][2] or "")
     ):
-        asked = world.ask_on(day) if channel == MARKET else world.own_price
+        asked = world.ask_on(day) if channel == MARKET else world.own_asked
         earning = Earning(
-            channel=channel, about=f"node:{NODE}", component="gpu", amount=fixed(amount, 6),
-            currency=CURRENCY, fee=None, sold_us=int(hours * HOUR), list_price=decimal_text(asked),
+            channel=channel, about=f"node:{NODE}", component="gpu", amount=fixed(Fraction(amount, 1_000_000), 6),
+            currency=CURRENCY, fee=None, sold_us=hours * HOUR, list_price=decimal_text(asked),
             tenant=tenant, document=None,
         )  # fmt: skip
         natural = f"earning/{channel}/{tenant or ''}/{date_of(day)}"
         yield _stated(natural, earning, f"channel:{channel}", start_of(day), start_of(day + 1))
 
 
-def _payouts(world: World, year: _Year, days: int) -> Iterator[Stated]:
+def _payouts(world: World, year: _Year) -> Iterator[Stated]:
     """The marketplace invoices by the week and pays nine days later; own tenants by 28 days, 20 later."""
     for channel, length, delay, fee in (
         (MARKET, 7, 9, world.market_fee), (OWN, 28, 20, world.own_fee),
     ):  # fmt: skip
-        for first in range(0, days - length + 1, length):
-            gross = sum(
-                (
-                    both[0]
-                    for (day, through, _), both in year.earned.items()
-                    if through == channel and first <= day < first + length
-                ),
-                Fraction(0),
-            )
+        daily: dict[int, int] = {}
+        for (day, through, _), (amount, _) in year.earned.items():
+            if through == channel:
+                daily[day] = daily.get(day, 0) + amount
+        for first in range(year.first, year.after - length + 1, length):
+            millionths = sum(daily.get(day, 0) for day in range(first, first + length))
+            gross = Fraction(millionths, 1_000_000)
             if gross:
                 number = f"{channel.upper()}-{date_of(first)}"
                 after = first + length
                 yield _invoice(channel, number, gross, fee, first, after)
-                if after + delay < days:
+                if after + delay < year.after:
                     net = fixed(Fraction(fixed(gross, 2)) - Fraction(fixed(gross * fee, 2)), 2)
                     yield _bank(number, net, channel, f"payout {number}", after + delay)
 
@@ -344,13 +359,13 @@ def _bank(reference: str, amount: str, counterparty: str, text: str, day: int) -
     )
 
 
-def _energy(world: World, year: _Year, chance: Chance, days: int) -> Iterator[Stated]:
+def _energy(world: World, year: _Year, chance: Chance) -> Iterator[Stated]:
     """A meter at the wall before the machine, a reading a day, each within one per cent, and the bills."""
-    joules: list[int] = []
-    for day in range(days):
+    joules: dict[int, int] = {}
+    for day in range(year.first, year.after):
         let, owned = year.let_h.get(day, 0), hours_of(day) * GPUS
         watt_hours = let * world.load_w + (owned - let) * world.idle_w
-        joules.append(round(watt_hours * 3600 * chance.between(0.99, 1.01)))
+        joules[day] = round(watt_hours * 3600 * chance.between(0.99, 1.01))
         read = EnergyRead(
             meter="demo-plug", about=f"node:{NODE}", scope="wall", energy_j=joules[day],
             method="counter", covered_us=hours_of(day) * HOUR,
@@ -358,51 +373,52 @@ def _energy(world: World, year: _Year, chance: Chance, days: int) -> Iterator[St
         yield _stated(
             f"energy/{date_of(day)}", read, f"node:{NODE}", start_of(day), start_of(day + 1)
         )
-    for first, after in _months(days):
-        used = round(sum(joules[first:after]) * world.pue)
+    for first, after in _months(year):
+        used = round(sum(joules[day] for day in range(first, after)) * world.pue)
         price = world.kwh_on(date_of(first).month)
-        yield from _billed("electricity", used * price / 3_600_000, first, after, days, used)
+        yield from _billed("electricity", used * price / 3_600_000, (first, after), year, used)
 
 
-def _running(world: World, days: int) -> Iterator[Stated]:
+def _running(world: World, year: _Year) -> Iterator[Stated]:
     """The bills of each whole month for what the terms agree on."""
-    for first, after in _months(days):
+    for month in _months(year):
         for sort, amount in (
             ("rent", world.rent), ("bandwidth", world.bandwidth), ("insurance", world.insurance),
         ):  # fmt: skip
-            yield from _billed(sort, amount, first, after, days)
+            yield from _billed(sort, amount, month, year)
 
 
 def _billed(
-    sort: str, amount: Fraction, first: int, after: int, days: int, joules: int | None = None
+    sort: str, amount: Fraction, month: tuple[int, int], year: _Year, joules: int | None = None
 ) -> Iterator[Stated]:
-    """A bill of the month from one day to another, and what leaves the bank for it two weeks later."""
+    """A bill of a month, and what leaves the bank for it two weeks later."""
+    first, after = month
     number, site = f"{sort}-{date_of(first):%Y-%m}", f"site:{SITE}"
     bill = CostBill(
         number=number, about=site, sort=sort, what=sort, amount=fixed(amount, 2), tax=None,
         currency=CURRENCY, energy_j=joules, due=str(date_of(after + 14)),
     )  # fmt: skip
     yield _stated(f"bill/{number}", bill, site, start_of(first), start_of(after))
-    if after + 14 < days:
+    if after + 14 < year.after:
         yield _bank(number, fixed(-amount, 2), sort, f"bill {number}", after + 14)
 
 
-def _months(days: int) -> Iterable[tuple[int, int]]:
-    """The whole months among the first days of the year, as days of the year."""
-    first = 0
-    for day in range(1, days + 1):
+def _months(year: _Year) -> Iterator[tuple[int, int]]:
+    """The whole months of what was drawn, as days of the year."""
+    first: int | None = None
+    for day in range(year.first, year.after + 1):
         if date_of(day).day == 1:
-            yield first, day
+            if first is not None:
+                yield first, day
             first = day
 
 
-def _support(world: World, chance: Chance, days: int) -> Iterator[Stated]:
+def _support(world: World, chance: Chance, year: _Year) -> Iterator[Stated]:
     """Support as it comes: at chance moments, each time for as long as it takes."""
-    at = 0.0
-    number = 0
+    at, number = float(year.first), 0
     while True:
         at += chance.exponential(1.0 / world.support_per_day)
-        if at >= days:
+        if at >= year.after:
             return
         minutes = max(1, round(chance.exponential(world.support_min)))
         number += 1

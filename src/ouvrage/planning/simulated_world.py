@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from ouvrage.books.period import day_start
 from ouvrage.base.time import HOUR
+from ouvrage.planning.average_day import Average
 from ouvrage.planning.chance import Chance
 
 ZONE = "Europe/Paris"
@@ -37,7 +38,8 @@ class World:
     takes over, three weeks later. A free GPU waits ``gap_h`` hours on average at equal prices and longer
     by ``elasticity`` where it is dearer; ``lease_h`` is how long a tenant stays; ``discount`` what is
     paid of what is asked; ``own_share`` of the demand are own tenants, who pay ``own_price``.
-    ``anchors`` GPUs are let to one tenant until ``leaves_day``. GPU ``fails`` is broken for
+    ``step`` raises or lowers both prices as a repricing would; demand answers. ``anchors`` GPUs are let
+    to one tenant at ``anchor_price`` until ``leaves_day``. GPU ``fails`` is broken for
     ``down_days`` from ``fail_day`` on. Power in watts at the wall, a GPU with its share of the machine.
     """
 
@@ -79,11 +81,17 @@ class World:
     loan_rate: Fraction
     own_use_price: Fraction
     opportunity: Fraction
+    step: Fraction = Fraction(0)
 
     def ask_on(self, day: int) -> Fraction:
         """What the owner asks per hour on the marketplace."""
         followed = self.cut * self.follows if day >= self.cut_day + 21 else Fraction(0)
-        return self.ask * (1 - followed)
+        return self.ask * (1 - followed) * (1 + self.step)
+
+    @property
+    def own_asked(self) -> Fraction:
+        """What own tenants but the long one pay."""
+        return self.own_price * (1 + self.step)
 
     def market_on(self, day: int) -> Fraction:
         """What competitors ask."""
@@ -153,11 +161,13 @@ def world_of(seed: int) -> World:
     )
 
 
+@lru_cache(maxsize=4096)
 def date_of(day: int) -> date:
     """The date of a day of the year."""
     return FIRST + timedelta(days=day)
 
 
+@lru_cache(maxsize=4096)
 def start_of(day: int) -> int:
     """The first moment of a day of the year."""
     return day_start(date_of(day), ZONE)
@@ -169,10 +179,11 @@ def hours_of(day: int) -> int:
     return (start_of(day + 1) - start_of(day)) // HOUR
 
 
-def in_maintenance(day: int, hour: int) -> bool:
+@lru_cache(maxsize=4096)
+def maintenance(day: int) -> tuple[int, ...]:
     """Two hours of updates on the second Tuesday of each month, from nine."""
     found = date_of(day)
-    return found.weekday() == 1 and 8 <= found.day <= 14 and hour in (9, 10)
+    return (9, 10) if found.weekday() == 1 and 8 <= found.day <= 14 else ()
 
 
 def arrival(world: World, day: int) -> tuple[float, float]:
@@ -183,7 +194,8 @@ def arrival(world: World, day: int) -> tuple[float, float]:
     base = 1.0 / world.gap_h * (0.75 if date_of(day).weekday() >= 5 else 1.0)
     dearer = float(world.ask_on(day) / world.market_on(day))
     taken = base * (1.0 - world.own_share) * dearer**-world.elasticity
-    return min(taken, 0.7), min(base * world.own_share, 0.25)
+    own = base * world.own_share * float(1 + world.step) ** -world.elasticity
+    return min(taken, 0.7), min(own, 0.25)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,27 +217,21 @@ class Expected:
         return self.market_h + self.own_h + self.anchor_h
 
 
-def expectation(world: World, gpu: int, days: int) -> Iterator[Expected]:
-    """The truth of each day for one GPU, from the first day of the year on, by the chain's distribution."""
+MEMORY_DAYS = 45
+"""After so many days the chain has forgotten how it began, far beyond the digits of a float."""
+
+
+def expectation(world: World, gpu: int, first: int, after: int) -> Iterator[tuple[int, Expected]]:
+    """The truth of each day for one GPU, by the chain's distribution from hour to hour."""
     market = own = 0.0
     leave = 1.0 / world.lease_h
-    for day in range(days):
-        owned = hours_of(day)
-        if world.broken(gpu, day):
-            market = own = 0.0
-            yield Expected(market_h=0, own_h=0, anchor_h=0, owned_h=owned, lost_h=owned)
-            continue
-        lost = sum(in_maintenance(day, hour) for hour in range(owned))
-        if world.anchored(gpu, day):
-            market = own = 0.0
-            yield Expected(
-                market_h=0, own_h=0, anchor_h=owned - lost, owned_h=owned, lost_h=lost
-            )
-            continue
-        to_market, to_own = arrival(world, day)
+    for day in range(max(0, first - MEMORY_DAYS), after):
+        owned, lost = hours_of(day), maintenance(day)
+        broken, anchored = world.broken(gpu, day), world.anchored(gpu, day)
+        to_market, to_own = (0.0, 0.0) if broken or anchored else arrival(world, day)
         sums = [0.0, 0.0]
         for hour in range(owned):
-            if in_maintenance(day, hour):
+            if broken or anchored or hour in lost:
                 market = own = 0.0
                 continue
             free = 1.0 - market - own
@@ -233,63 +239,86 @@ def expectation(world: World, gpu: int, days: int) -> Iterator[Expected]:
             own += free * to_own - own * leave
             sums[0] += market
             sums[1] += own
-        yield Expected(
-            market_h=sums[0], own_h=sums[1], anchor_h=0, owned_h=owned, lost_h=lost
-        )
+        if day >= first:
+            gone = owned if broken else len(lost)
+            yield day, Expected(
+                market_h=sums[0], own_h=sums[1], anchor_h=owned - gone if anchored else 0,
+                owned_h=owned, lost_h=gone,
+            )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
-    """What was to be expected of some days, a day on average: money in EUR, shares and rates as named.
-
-    ``margin`` is after tax; ``keep`` what the machine leaves before what is spent already (interest and
-    the part of depreciation that selling it would not have saved).
-    """
-
-    margin: float
-    rate: float
-    utilisation: float
-    revenue: float
-    keep: float
-    depreciation: float
-
-
-def truth(world: World, first: int, after: int, *, resale_share: float = 0.5) -> Truth:
-    """The truth of the days from ``first`` up to, not with, ``after``, by the parameters alone."""
-    days = after - first
-    totals = [0.0] * 6  # revenue, fees, power, owned, sold, GPU hours lost
+def _expected(world: World, first: int, after: int) -> Iterator[tuple[int, Expected]]:
+    """The truth of each day for every GPU; those to which the same happens are reckoned once."""
+    found: dict[tuple[bool, bool], list[tuple[int, Expected]]] = {}
     for gpu in range(GPUS):
-        for day, each in enumerate(expectation(world, gpu, after)):
-            if day >= first:
-                _add(world, day, each, totals)
-    revenue, fees, power, owned, sold, _ = (value / days for value in totals)
-    months = _months(first, after) / days
-    lost_value = float((world.machine_price + GPUS * world.gpu_price) / world.life_months) * months
-    running = float(world.rent + world.bandwidth + world.insurance) * months
+        kind = (gpu == world.fails, gpu < world.anchors)
+        if kind not in found:
+            found[kind] = list(expectation(world, gpu, first, after))
+        yield from found[kind]
+
+
+def truth(world: World, first: int, after: int) -> Average:
+    """What was to be expected of a day from ``first`` up to, not with, ``after``, by the parameters alone."""
+    days = after - first
+    sums = _Sums()
+    for day, each in _expected(world, first, after):
+        _add(world, day, each, sums)
+    months = _months(first, after)
+    worn = float((world.machine_price + GPUS * world.gpu_price) / world.life_months)
     support = world.support_per_day * world.support_min / 60 * float(world.support_price)
-    interest = _interest(world, first, after) / days
-    before = revenue - fees - power - running - support - lost_value - interest
-    return Truth(
-        margin=before - float(world.tax) * max(0.0, before),
-        rate=revenue / sold if sold else 0.0,
-        utilisation=sold / owned,
-        revenue=revenue,
-        keep=revenue - fees - power - running - support - resale_share * lost_value,
-        depreciation=lost_value,
+    return Average(
+        owned=sums.owned / days,
+        sold=sums.sold / days,
+        lost=sums.lost / days,
+        revenue=sums.revenue / days,
+        gpu=sums.revenue / days,
+        fees=sums.fees / days,
+        power=sums.power / days,
+        line=float(world.bandwidth) * months / days,
+        running=float(world.rent + world.insurance) * months / days + support,
+        depreciation=worn * months / days,
+        interest=_interest(world, first, after) / days,
+        tax=0.0,
+        kwh=sums.kwh / days,
+        idle_kwh=sums.owned / days * world.idle_w / 1000,
+        load_kwh=sums.owned / days * world.load_w / 1000,
     )
 
 
-def _add(world: World, day: int, each: Expected, totals: list[float]) -> None:
+def top_tenant(world: World, first: int, after: int) -> float:
+    """The expected share of the tenant with the most hours: the long one, or one of the small ones."""
+    anchor = own = sold = 0.0
+    for _, each in _expected(world, first, after):
+        anchor += each.anchor_h
+        own += each.own_h
+        sold += each.sold_h
+    return max(anchor, own / len(SMALL_TENANTS)) / sold if sold else 0.0
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Sums over GPUs and days: hours, money, kWh."""
+
+    owned: float = 0.0
+    sold: float = 0.0
+    lost: float = 0.0
+    revenue: float = 0.0
+    fees: float = 0.0
+    power: float = 0.0
+    kwh: float = 0.0
+
+
+def _add(world: World, day: int, each: Expected, sums: _Sums) -> None:
     market = each.market_h * float(world.ask_on(day) * world.discount)
-    own = each.own_h * float(world.own_price) + each.anchor_h * float(world.anchor_price)
-    idle = each.owned_h - each.sold_h
-    kwh = (each.sold_h * world.load_w + idle * world.idle_w) / 1000
-    totals[0] += market + own
-    totals[1] += market * float(world.market_fee) + own * float(world.own_fee)
-    totals[2] += kwh * float(world.kwh_on(date_of(day).month) * world.pue)
-    totals[3] += each.owned_h
-    totals[4] += each.sold_h
-    totals[5] += each.lost_h
+    own = each.own_h * float(world.own_asked) + each.anchor_h * float(world.anchor_price)
+    kwh = (each.sold_h * world.load_w + (each.owned_h - each.sold_h) * world.idle_w) / 1000
+    sums.owned += each.owned_h
+    sums.sold += each.sold_h
+    sums.lost += each.lost_h
+    sums.revenue += market + own
+    sums.fees += market * float(world.market_fee) + own * float(world.own_fee)
+    sums.power += kwh * float(world.kwh_on(date_of(day).month) * world.pue)
+    sums.kwh += kwh
 
 
 def _months(first: int, after: int) -> float:
