@@ -88,7 +88,7 @@ def simulated_owner(
         *_place(world),
         *_terms(world),
         *_bought(world, days),
-        *_states(year),
+        *_states(world, year),
         *_earnings(world, year),
         *_payouts(world, year),
         *_energy(world, year, chance),
@@ -288,17 +288,15 @@ def _part(
     return _stated(f"asset/{name}", asset, about, from_us)
 
 
-def _states(year: _Year) -> Iterator[Stated]:
-    names: dict[int, str] = {}
+def _states(world: World, year: _Year) -> Iterator[Stated]:
+    replaced = start_of(world.fail_day + world.down_days)
     for gpu, begins, ends, hold in year.stretches:
-        name = names.setdefault(gpu, gpu_name(gpu))
+        name = gpu_name(gpu, second=gpu == world.fails and begins >= replaced)
         state = DeviceState(
             device=name, node=None, count=None, state=hold.state, cause=hold.cause,
             channel=hold.channel, tenant=hold.tenant, lease=hold.lease,
         )  # fmt: skip
         yield _stated(f"state/{gpu}/{begins}", state, f"device:{name}", begins, ends)
-        if hold is _BROKEN:
-            names[gpu] = gpu_name(gpu, second=True)
 
 
 def _earnings(world: World, year: _Year) -> Iterator[Stated]:
