@@ -7,7 +7,9 @@ world's own demand in place of what the rules assume of it. Nothing of the truth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -48,13 +50,15 @@ FIGURES = ("margin_per_day", "utilisation", "rate", "keep_per_day")
 class Outcome:
     """What was decided for one seed, what was best, and each figure's interval with its truth.
 
-    ``lost`` is what the decision costs a day against the best one, in EUR, by the truth.
+    ``lost`` is what the decision costs a day against the best one, in EUR, by the truth, and
+    ``lost_by_holding`` what to hold on would.
     """
 
     seed: int
     decided: str
     best: str
     lost: float
+    lost_by_holding: float
     revenue: float
     figures: Mapping[str, tuple[Range, float]]
 
@@ -98,6 +102,7 @@ def outcome(seed: int, window: int) -> Outcome:
         decided=decided,
         best=right,
         lost=worth[right] - taken,
+        lost_by_holding=worth[right],
         revenue=row.revenue,
         figures=_figures(found, row, float(world.tax), rules),
     )
@@ -155,3 +160,21 @@ def _by_demand(known: Known, course: Course, rules: Numbers) -> Course:
     worth = course.reasons[0]
     reason = replace(worth, value=gain, holds=gain.value > worth.limit)
     return replace(course, gain=gain, reasons=(reason,), step=step * rules["price_step"])
+
+
+def outcomes(seeds: range, window: int, workers: int) -> list[Outcome]:
+    """The outcome of each seed, as many at a time as there are workers."""
+    if workers < 2:
+        return [outcome(seed, window) for seed in seeds]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(outcome, seeds, [window] * len(seeds), chunksize=4))
+
+
+def coverage(scored: Sequence[Outcome], figure: str) -> tuple[int, int]:
+    """How many intervals of a figure contain the truth, of how many."""
+    return sum(each.holds(figure) for each in scored), len(scored)
+
+
+def confusion(scored: Sequence[Outcome]) -> Counter[tuple[str, str]]:
+    """How often each course was best and each decided."""
+    return Counter((each.best, each.decided) for each in scored)

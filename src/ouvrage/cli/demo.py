@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.booking import Booked, book
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option, plain_option
-from ouvrage.cli.output import say_json, say_text
+from ouvrage.cli.output import say_json, say_text, write_file
 from ouvrage.ledger.stated import Stated
 from ouvrage.planning.simulated_owner import NODE, SITE, simulated_owner
 from ouvrage.planning.simulated_world import DEMO, FIRST, GPUS, date_of
@@ -45,16 +47,34 @@ class Made:
     type=click.Path(file_okay=False, path_type=Path),
     help="Its home; else beside your own, with -demo at the end of its name.",
 )
+@click.option("--show", is_flag=True, help="Show its year: a statement, a bridge, a decision.")
+@click.option(
+    "--into",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="With --show: put the bridge into this page, which ouvrage wrote.",
+)
 @json_option
 @plain_option
-def demo(seed: int | None, state: Path | None, as_json: bool, plain: bool) -> None:
+def demo(
+    seed: int | None,
+    state: Path | None,
+    show: bool,
+    into: Path | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
     """Make a made-up owner's year with four GPUs, in a home of its own, to try the books on.
 
     Two channels, a summer of dear power, a failed GPU, competitors who cut their price, a tenant who
     leaves. Every figure made from it is marked as simulated. Your own books are not touched.
     """
+    if into is not None and not show:
+        raise OuvrageError("demo/into", "--into goes with --show", hint="ouvrage demo --show --into FILE")
     made = make_demo(state or _beside(), seed)
-    if as_json:
+    if show:
+        _show(made, into, plain)
+    elif as_json:
         say_json({"home": str(made.home), "seed": made.seed, "site": SITE, "node": NODE,
                   "new": made.booked.new, "same": made.booked.same, "grade": "simulated"})  # fmt: skip
     else:
@@ -103,14 +123,33 @@ def _seed_in(where: Path, seed: int | None) -> int:
 
 def _recorded(where: Path, facts: list[Stated]) -> Booked:
     """Record statements in a home other than the one of the environment."""
+    with at_home(where), opened() as ledger:
+        return book(ledger, facts)
+
+
+@contextmanager
+def at_home(where: Path) -> Iterator[None]:
+    """Another home in place of the environment's, as long as it lasts."""
     before = {name: os.environ.pop(name, None) for name in ("OUVRAGE_HOME", "OUVRAGE_STORE")}
     os.environ["OUVRAGE_HOME"] = str(where)
     try:
-        with opened() as ledger:
-            return book(ledger, facts)
+        yield
     finally:
         del os.environ["OUVRAGE_HOME"]
         os.environ.update({name: value for name, value in before.items() if value is not None})
+
+
+def _show(made: Made, into: Path | None, plain: bool) -> None:
+    """The year in one screen, and its bridge in a page."""
+    from ouvrage.cli.demo_show import KEY, shown
+    from ouvrage.console.page import with_section
+
+    with at_home(made.home):
+        found = shown(plain)
+    say_text("\n".join(found.lines))
+    if into is not None:
+        document = with_section(into.read_text("utf-8"), KEY, found.drawing, "\n".join(found.lines))
+        write_file(into, document)
 
 
 def _events() -> tuple[str, ...]:
