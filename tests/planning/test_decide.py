@@ -24,7 +24,9 @@ from tests.books.owner import Owner, day
 START = utc_us("2026-03-01T00:00:00Z")
 
 
-def days(count: int, *, sold: float = 60.0, rate: float = 0.6, told: float = 1.0, **other: Any) -> tuple[Day, ...]:
+def days(
+    count: int, *, sold: float = 60.0, rate: float = 0.6, told: float = 1.0, **other: Any
+) -> tuple[Day, ...]:
     """Days of a machine with four GPUs that differ a little from one another."""
     found = []
     for index in range(count):
@@ -185,7 +187,11 @@ def test_days_add_up_to_the_statement_of_their_period():
     period = made.period("2026-02")
     sheet = pnl(made.record, "s", period, "node").total
     found = days_of(made.record, "s", period)
-    for line, path in (("revenue.gpu", "revenue.gpu"), ("cost.fee", "cost.fee"), ("cost.rent", "cost.rent")):
+    for line, path in (
+        ("revenue.gpu", "revenue.gpu"),
+        ("cost.fee", "cost.fee"),
+        ("cost.rent", "cost.rent"),
+    ):
         total = sum(each.lines.get(line, Fraction(0)) for each in found)
         assert abs(total - Fraction(sheet[path].value or 0)) < Fraction(1, 10**7)
     assert sum(each.owned for each in found) == period.us

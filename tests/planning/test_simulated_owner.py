@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -36,7 +37,7 @@ def test_every_hour_of_every_gpu_has_one_state_through_changes_of_the_clock():
     assert total == GPUS * (start_of(365) - start_of(0))
     for each in spans.values():
         each.sort()
-        assert all(end == begin for (_, end), (begin, _) in zip(each, each[1:], strict=False))
+        assert all(end == begin for (_, end), (begin, _) in itertools.pairwise(each))
 
 
 def test_what_was_sold_is_what_was_earned_for_and_what_the_meter_saw():
