@@ -32,6 +32,7 @@ from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.book_ledger import Books, books_of, period_asked, within
+from ouvrage.cli.goodput import goodput
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text, table
@@ -258,3 +259,6 @@ def calendar_(
         say_json(calendar_json(chosen, question.site, question.period))
     else:
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
+
+
+books.add_command(goodput)

@@ -18,6 +18,7 @@ IMPORTS: dict[str, tuple[str, str, str]] = {
     "plug": ("import_plug", "plug", "Smart plugs and meters: energy by reading or interval."),
     "bank": ("import_money", "bank", "Lines of a bank account: camt.053 or CSV."),
     "bills": ("import_money", "bills", "Bills from a CSV."),
+    "sacct": ("import_cluster", "sacct", "A Slurm cluster: its jobs, and what befell its nodes."),
     "mapping": ("import_money", "mapping_", "The ready mappings of columns."),
 }
 """Kind → module below ``ouvrage.cli``, attribute, and the line that ``--help`` shows."""
