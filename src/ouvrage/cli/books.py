@@ -31,8 +31,9 @@ from ouvrage.books.period import Period, period_before
 from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
-from ouvrage.cli.book_ledger import Books, books_of, period_asked, within
-from ouvrage.cli.ledger import Ledger, opened
+from ouvrage.cli.book_ledger import Asked, asked, site_option
+from ouvrage.cli.books_reconcile import reconcile
+from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
@@ -46,33 +47,6 @@ def books() -> None:
     Begin:  ouvrage init
     Then:   ouvrage books pnl --by node
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a statement is asked about: the site, the period as named and as far as it has passed."""
-
-    books: Books
-    site: str
-    period: Period
-    passed: Period
-
-
-def asked(
-    ledger: Ledger,
-    site: str | None,
-    period: tuple[str | None, str | None, str | None, str | None],
-    as_of: int | None,
-) -> Asked:
-    """The site and the period that options name, as known at a moment."""
-    found = books_of(ledger, as_of)
-    name = found.site(site)
-    named = period_asked(found, name, *period)
-    held, passed = within(found, ledger, named, as_of)
-    return Asked(books=held, site=name, period=named, passed=passed)
-
-
-site_option = click.option("--site", metavar="NAME", help="Whose books, where there are several.")
 
 
 @books.command("pnl")
@@ -258,3 +232,6 @@ def calendar_(
         say_json(calendar_json(chosen, question.site, question.period))
     else:
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
+
+
+books.add_command(reconcile)
