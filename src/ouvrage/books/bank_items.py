@@ -87,7 +87,7 @@ def _invoice(record: OwnerRecord, each: Known[ChannelInvoice]) -> Item:
 
 def _bill(each: Known[CostBill]) -> Item:
     bill = each.value
-    ends = each.end if each.valid_to is not None else each.valid_from
+    ends = max(each.valid_from, each.end - 1) if each.valid_to is not None else each.valid_from
     return Item(
         name=f"bill/{bill.sort}/{bill.number}",
         sort="bill",

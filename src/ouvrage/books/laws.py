@@ -17,6 +17,7 @@ from ouvrage.books.calendar import calendar, hours_by_state, in_turn, placements
 from ouvrage.books.period import Period, month_of
 from ouvrage.books.pnl import BY, COSTS, Statement, key_of, sheet_of
 from ouvrage.books.record import OwnerRecord, owner_record
+from ouvrage.books.sealing import seal_breaches
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.laws import Law
 
@@ -139,5 +140,10 @@ LAWS: tuple[Law, ...] = (
         name="books/money-adds-up",
         statement="every view of a site's books is the same postings, and revenue less costs is the margin",
         check=_money_adds_up,
+    ),
+    Law(
+        name="books/sealed",
+        statement="the facts known at the seal of a closed month give the rows that were sealed",
+        check=seal_breaches,
     ),
 )

@@ -27,8 +27,12 @@ AGES = (30, 60, 90)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """One side of the bank's reconciliation in one currency: ``all`` = ``matched`` + ``open``."""
+    """One part of a side of the bank's reconciliation: ``all`` = ``matched`` + ``open``.
 
+    ``what`` is ``invoices`` or ``bills`` of the documents, ``came`` or ``left`` of the bank's lines.
+    """
+
+    what: str
     currency: str
     all: Fraction
     matched: Fraction
@@ -95,26 +99,28 @@ def document_totals(found: Banked, period: Period) -> Iterator[Total]:
     open_: dict[str, Fraction] = {}
     for each in found.open:
         open_[each.item.key] = open_.get(each.item.key, Fraction(0)) + each.amount
-    yield from _totals(every.values(), open_, period)
+    yield from _totals(every.values(), open_, period, ("invoices", "bills"))
 
 
 def line_totals(found: Banked, period: Period) -> Iterator[Total]:
     """What the bank's lines of a period come to, by currency: matched, and not."""
     every = {i.key: i for m in found.matches for i in m.lines}
     every |= {each.item.key: each.item for each in found.unmatched}
-    yield from _totals(
-        every.values(), {each.item.key: each.amount for each in found.unmatched}, period
-    )
+    left = {each.item.key: each.amount for each in found.unmatched}
+    yield from _totals(every.values(), left, period, ("came", "left"))
 
 
-def _totals(items: Iterable[Item], open_: dict[str, Fraction], period: Period) -> Iterator[Total]:
-    sums: dict[str, tuple[Fraction, Fraction]] = {}
+def _totals(
+    items: Iterable[Item], open_: dict[str, Fraction], period: Period, names: tuple[str, str]
+) -> Iterator[Total]:
+    sums: dict[tuple[str, str], tuple[Fraction, Fraction]] = {}
     for item in items:
         if period.from_us <= item.day_us < period.to_us:
-            whole, left = sums.get(item.currency, (Fraction(0), Fraction(0)))
-            sums[item.currency] = (whole + item.amount, left + open_.get(item.key, Fraction(0)))
-    for currency, (whole, left) in sorted(sums.items()):
-        yield Total(currency=currency, all=whole, matched=whole - left, open=left)
+            key = (item.currency, names[0 if item.amount > 0 else 1])
+            whole, left = sums.get(key, (Fraction(0), Fraction(0)))
+            sums[key] = (whole + item.amount, left + open_.get(item.key, Fraction(0)))
+    for (currency, what), (whole, left) in sorted(sums.items()):
+        yield Total(what=what, currency=currency, all=whole, matched=whole - left, open=left)
 
 
 def _debts(open_: Sequence[Open], at_us: int) -> list[Debt]:

@@ -113,10 +113,16 @@ def _one_to_one(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]
                 if _near(claim, line):
                     match = _pair(claim, line)
                     rank = CERTAINTY.index(match.certainty)
-                    apart = abs(line.day_us - (claim.due_us or claim.day_us))
+                    apart = _apart(claim, line)
                     taken = int(bool(match.difference))
                     found.append((rank, taken, apart, claim.key, line.key, match))
     return list(_each_once(match for *_, match in sorted(found, key=lambda case: case[:5])))
+
+
+def _apart(claim: Item, line: Item) -> int:
+    """How far a line is from a document's day; one before it counts ten times."""
+    late = line.day_us - claim.day_us
+    return late if late >= 0 else -10 * late
 
 
 def _each_once(matches: Iterable[Match]) -> Iterator[Match]:
@@ -133,10 +139,14 @@ def _pair(claim: Item, line: Item) -> Match:
     on_the_way = line.amount - claim.amount
     words = "the amount" if not on_the_way else "the amount less the charge for a payout"
     said = [w for ok, w in ((numbered, "the number"), (named, "the name")) if ok]
+    reason = (
+        f"{', '.join([words, *said[:-1]])} and {said[-1]} agree"
+        if said
+        else f"{words} alone agrees"
+    )
     return Match(
-        claims=(claim,), lines=(line,), difference=on_the_way,
+        claims=(claim,), lines=(line,), difference=on_the_way, reason=reason,
         certainty=CERTAINTY[0 if numbered else 1 if named else 2],
-        reason=" and ".join([words, *said]) + (" agree" if said else " alone agrees"),
     )  # fmt: skip
 
 

@@ -91,6 +91,7 @@ def meter_differences(record: OwnerRecord, site: str, period: Period) -> Iterato
             continue
         bill = each.value
         name = f"electricity/{bill.number}"
+        days = f"{day_of(own.from_us, own.zone)} to {day_of(own.to_us - 1, own.zone)}"
         paid = converted(
             record, bill.amount, bill.currency, made.grid.currency, each.valid_from, each
         )
@@ -99,12 +100,12 @@ def meter_differences(record: OwnerRecord, site: str, period: Period) -> Iterato
                 words=f"bill {bill.number}", amount=Fraction(bill.energy_j, KWH), grade=each.grade
             )
             yield Difference(
-                name=f"{name}/kwh", what=f"energy of {own.name}", unit="kWh", theirs=theirs,
+                name=f"{name}/kwh", what=f"energy, {days}", unit="kWh", theirs=theirs,
                 ours=Side(words="the books", amount=ours.kwh, grade=ours.grade),
                 causes=tuple(_energy_causes(ours, theirs.amount)), facts=(*each.keys, *ours.facts),
             )  # fmt: skip
         yield Difference(
-            name=name, what=f"electricity of {own.name}", unit=made.grid.currency,
+            name=name, what=f"electricity, {days}", unit=made.grid.currency,
             theirs=Side(words=f"bill {bill.number}", amount=paid.amount, grade=paid.grade),
             ours=Side(words="the books", amount=ours.cost, grade=ours.grade),
             causes=tuple(_money_causes(each, ours, paid.amount)), facts=(*paid.keys, *ours.facts),

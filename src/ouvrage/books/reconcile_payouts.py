@@ -214,6 +214,8 @@ def _guesses(each: Window, rest: Fraction, ours: Earned) -> Iterator[str]:
         yield "nothing is recorded as earned in its days: import what the channel says"
     elif rest > 0 and each.first:
         yield "it may hold days from before the record begins"
+    elif each.first and not each.stated:
+        yield "payouts before it that are not recorded: import them too"
     elif rest > 0:
         yield "what was carried over from a smaller week, or days that no file covers"
     else:

@@ -24,6 +24,12 @@ from ouvrage.books.spans import Span
 from ouvrage.pricing.words import counted, mark
 
 _MOST = 12
+_SIDES = {
+    "invoices": "invoiced to others",
+    "bills": "billed to you",
+    "came": "came into the bank",
+    "left": "left the bank",
+}
 
 
 def reconcile_answer(found: Reconciled) -> str:
@@ -65,8 +71,8 @@ def reconcile_lines(found: Reconciled, plain: bool) -> list[str]:
     lines += ["", "Record against payouts", *_differences(found.payouts, plain)]
     lines += [_owing(each, plain) for each in found.owing]
     lines += ["", "What is owed against the bank"]
-    lines += _sums("documents", "paid", "open", found.documents)
-    lines += _sums("bank lines", "matched", "not matched", found.lines)
+    lines += _sums("paid", "open", found.documents)
+    lines += _sums("matched", "not matched", found.lines)
     lines += _some([_match(each) for each in found.bank.matches], "match")
     lines += _some([_open(each, found.period, "open") for each in found.bank.open], "open document")
     lines += _some([_open(e, found.period, "unmatched") for e in found.bank.unmatched], "line")
@@ -95,10 +101,7 @@ def _differences(found: Sequence[Difference], plain: bool) -> list[str]:
             part = "" if cause.amount is None else f"{_signed(cause.amount, digits)}  "
             lines.append(f"      likely  {part}{safe(cause.words)}")
         if each.causes and each.amount:
-            lines.append(
-                f"      left    {_signed(each.rest, digits)}"
-                + ("" if each.rest else "  all of it is explained")
-            )
+            lines.append(f"      left    {_signed(each.rest, digits)}")
     return lines
 
 
@@ -127,9 +130,9 @@ def _owing(each: Owing, plain: bool) -> str:
     )
 
 
-def _sums(what: str, matched: str, left: str, totals: Sequence[Total]) -> list[str]:
+def _sums(matched: str, left: str, totals: Sequence[Total]) -> list[str]:
     return [
-        f"  {what} {signed(t.all)} {t.currency} = {matched} {signed(t.matched)}, {left} {signed(t.open)}   (adds up)"
+        f"  {_SIDES[t.what]} {signed(t.all)} {t.currency} = {matched} {signed(t.matched)}, {left} {signed(t.open)}   (adds up)"
         for t in totals
     ]
 
@@ -217,7 +220,7 @@ def _owing_json(each: Owing) -> dict[str, str]:
 
 def _total_json(total: Total) -> dict[str, str]:
     return {
-        "currency": total.currency, "all": decimal_text(total.all),
+        "what": total.what, "currency": total.currency, "all": decimal_text(total.all),
         "matched": decimal_text(total.matched), "open": decimal_text(total.open),
     }  # fmt: skip
 

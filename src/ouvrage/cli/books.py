@@ -32,6 +32,7 @@ from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.book_ledger import Asked, asked, site_option
+from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
 from ouvrage.cli.books_reconcile import reconcile
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
@@ -74,10 +75,12 @@ def pnl_(
         question = asked(ledger, site, (month, year, begins, ends), as_of)
         made = account(question.books.record, question.site, question.passed)
         statement, beside = statement_of(made, by), _beside(question, made)
+        closed = since_closed(ledger, question, statement.total, as_of)
     if as_json:
-        say_json({**statement_json(statement), **_beside_json(beside)})
+        told = {**statement_json(statement), **_beside_json(beside)}
+        say_json({**told, "closed": closed_json(closed)})
     else:
-        say_text(_told(statement, question.period, beside, plain))
+        say_text(_told(statement, question.period, beside, closed_lines(closed), plain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,9 @@ def _beside_json(beside: Beside) -> dict[str, Any]:
     }
 
 
-def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> str:
+def _told(
+    statement: Statement, period: Period, beside: Beside, closed: Sequence[str], plain: bool
+) -> str:
     first = statement.rows[0] if len(statement.rows) == 1 else statement.total
     lines = [answer(first, period, plain), ""]
     if len(statement.rows) > 1:
@@ -126,6 +131,7 @@ def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> 
     weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
+    lines += [f"  {safe(line)}" for line in closed]
     return "\n".join([*lines, "", _more(first, period)])
 
 
@@ -234,4 +240,5 @@ def calendar_(
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
 
 
-books.add_command(reconcile)
+for _verb in (reconcile, close, reopen):
+    books.add_command(_verb)

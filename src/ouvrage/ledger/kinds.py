@@ -24,6 +24,7 @@ from ouvrage.model import (
     around,
     assets,
     cash,
+    closings,
     earnings,
     gpus,
     meters,
@@ -99,6 +100,9 @@ KINDS: dict[tuple[str, int], type] = {
         meters.MeterReading,
         tariffs.Tariff,
         tariffs.SpotPrices,
+        closings.ItemAccepted,
+        closings.BooksClosed,
+        closings.BooksReopened,
     )
 }
 
