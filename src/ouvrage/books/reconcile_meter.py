@@ -16,12 +16,13 @@ from ouvrage.base.grades import Grade, weakest
 from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
 from ouvrage.books.account import Account, account, money
-from ouvrage.books.costs import ENERGY, KWH
 from ouvrage.books.differences import SAME, Cause, Difference, Side
+from ouvrage.books.electricity import ENERGY
 from ouvrage.books.money import converted
 from ouvrage.books.period import Period, day_of
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.spans import Span, merged
+from ouvrage.books.tariffs import KWH
 from ouvrage.model.cash import CostBill
 
 _TAX_NEAR = Fraction(1, 100)
@@ -30,12 +31,16 @@ _TAX_NEAR = Fraction(1, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metered:
-    """The books' own energy (kWh) and money over the period of a bill, machines and cooling."""
+    """The books' own energy (kWh) and money over the period of a bill, machines and cooling.
+
+    ``beside`` is the part of the money that does not depend on the energy: standing charges, a peak.
+    """
 
     read: Fraction
     estimated: Fraction
     cooling: Fraction
     cost: Fraction
+    beside: Fraction
     grade: Grade
     facts: tuple[str, ...]
 
@@ -124,7 +129,7 @@ def _metered(made: Account, about: str) -> Metered | None:
     for (line, cell), held in made.sums.items():
         if node is not None and cell.node != node:
             continue
-        if line in (ENERGY, "cost.electricity", "cost.cooling"):
+        if line in (ENERGY, "cost.electricity", "cost.cooling", "cost.standing"):
             sums[line] = sums.get(line, Fraction(0)) + money(held.nano)
             grades |= set(held.by_grade)
             facts.update(held.keys)
@@ -132,10 +137,10 @@ def _metered(made: Account, about: str) -> Metered | None:
             read = sum(n for grade, n in held.by_grade.items() if grade < Grade.ASSUMED)
             by_meter += money(min(read, held.nano))
     kwh, power = sums.get(ENERGY, Fraction(0)), sums.get("cost.electricity", Fraction(0))
-    cooling = sums.get("cost.cooling", Fraction(0))
+    cooling, beside = (sums.get(f"cost.{n}", Fraction(0)) for n in ("cooling", "standing"))
     return Metered(
         read=by_meter, estimated=kwh - by_meter, cooling=kwh * cooling / power if power else Fraction(0),
-        cost=power + cooling, grade=weakest(grades) if grades else Grade.ASSUMED, facts=tuple(facts),
+        cost=power + cooling + beside, beside=beside, grade=weakest(grades) if grades else Grade.ASSUMED, facts=tuple(facts),
     )  # fmt: skip
 
 
@@ -174,7 +179,7 @@ def _money_causes(each: Known[CostBill], ours: Metered, paid: Fraction) -> Itera
         )
         return
     billed = Fraction(bill.energy_j, KWH)
-    price = ours.cost / ours.kwh
+    price = (ours.cost - ours.beside) / ours.kwh
     by_energy = (billed - ours.kwh) * price
     if by_energy:
         more = "more" if by_energy > 0 else "less"
@@ -184,7 +189,7 @@ def _money_causes(each: Known[CostBill], ours: Metered, paid: Fraction) -> Itera
         )
     by_price = paid - ours.cost - by_energy
     if by_price and billed:
-        yield Cause(words=_price_words(bill, paid / billed, price), amount=by_price)
+        yield Cause(words=_price_words(bill, (paid - ours.beside) / billed, price), amount=by_price)
 
 
 def _price_words(bill: CostBill, billed: Fraction, price: Fraction) -> str:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import click
-
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.account import account
@@ -99,33 +97,6 @@ def _latest(record: OwnerRecord, zone: str) -> Period:
     last = month_of(min(max(known, default=now), under_way.from_us - 1), zone)
     begun = min((each.valid_from for each in record.nodes), default=now)
     return under_way if last.to_us <= begun else last
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a statement is asked about: the site, the period as named and as far as it has passed."""
-
-    books: Books
-    site: str
-    period: Period
-    passed: Period
-
-
-def asked(
-    ledger: Ledger,
-    site: str | None,
-    period: tuple[str | None, str | None, str | None, str | None],
-    as_of: int | None,
-) -> Asked:
-    """The site and the period that options name, as known at a moment."""
-    found = books_of(ledger, as_of)
-    name = found.site(site)
-    named = period_asked(found, name, *period)
-    held, passed = within(found, ledger, named, as_of)
-    return Asked(books=held, site=name, period=named, passed=passed)
-
-
-site_option = click.option("--site", metavar="NAME", help="Whose books, where there are several.")
 
 
 def book_sheet(

@@ -31,8 +31,10 @@ from ouvrage.books.period import Period, period_before
 from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
-from ouvrage.cli.book_ledger import Asked, asked, site_option
+from ouvrage.cli.books_asked import Asked, asked, same_period, site_option
 from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
+from ouvrage.cli.books_energy import energy_
+from ouvrage.cli.books_journal import journal_
 from ouvrage.cli.books_reconcile import reconcile
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
@@ -138,16 +140,9 @@ def _told(
 def _more(sheet: Sheet, period: Period) -> str:
     path = "margin.net" if sheet["margin.net"].value is not None else "contribution"
     return (
-        f"What to fill in first: ouvrage books gaps{_same_period(period)}      "
+        f"What to fill in first: ouvrage books gaps{same_period(period)}      "
         f"Why: ouvrage explain {sheet.object}:{path}"
     )
-
-
-def _same_period(period: Period) -> str:
-    begins, dots, ends = period.name.partition("..")
-    if dots:
-        return f" --from {begins} --to {ends}"
-    return f" --{'year' if len(begins) == 4 else 'month'} {begins}"
 
 
 @books.command("gaps")
@@ -242,3 +237,5 @@ def calendar_(
 
 for _verb in (reconcile, close, reopen):
     books.add_command(_verb)
+books.add_command(energy_)
+books.add_command(journal_)

@@ -31,8 +31,8 @@ from ouvrage.books.closing_text import check_json, checks_text, moved_json, move
 from ouvrage.books.pnl import sheet_of
 from ouvrage.books.pnl_text import period_words
 from ouvrage.books.sealing import COLUMNS, Moved, as_sealed, moved_since, rows_sha256, sealed_rows
-from ouvrage.cli.book_ledger import Asked, asked, site_option
 from ouvrage.cli.booking import Stated, book
+from ouvrage.cli.books_asked import Asked, asked, site_option
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, wrote

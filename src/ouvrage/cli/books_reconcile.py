@@ -9,7 +9,7 @@ import click
 
 from ouvrage.books.reconcile import reconciled
 from ouvrage.books.reconcile_text import reconcile_answer, reconcile_json, reconcile_lines
-from ouvrage.cli.book_ledger import asked, site_option
+from ouvrage.cli.books_asked import asked, site_option
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text
