@@ -40,11 +40,13 @@ def reconcile_answer(found: Reconciled) -> str:
     parts = [_agreeing(found, compared, len(differ))]
     owed = _by_currency((d.currency, d.amount) for d in found.receivables)
     parts.append(f"{owed} is owed to you" if owed else "nothing invoiced is owed to you")
-    if found.lines or found.bank.unmatched:
-        number = len(found.bank.unmatched)
+    number = len(found.bank.unmatched)
+    if number:
         parts.append(
             f"{counted(number, 'bank line')} {'matches' if number == 1 else 'match'} nothing"
         )
+    elif found.lines:
+        parts.append("every bank line has its document")
     return f"{when}: {'; '.join(parts)}."
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -35,9 +36,10 @@ from ouvrage.cli.books_asked import Asked, asked, same_period, site_option
 from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
 from ouvrage.cli.books_energy import energy_
 from ouvrage.cli.books_journal import journal_
+from ouvrage.cli.books_pages import pdf_option, write_pages
 from ouvrage.cli.books_reconcile import reconcile
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
+from ouvrage.cli.options import as_of_option, html_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
 
@@ -59,6 +61,8 @@ def books() -> None:
 @site_option
 @period_options
 @as_of_option
+@html_option
+@pdf_option
 @json_option
 @plain_option
 def pnl_(
@@ -69,6 +73,8 @@ def pnl_(
     begins: str | None,
     ends: str | None,
     as_of: int | None,
+    html_file: Path | None,
+    pdf_file: Path | None,
     as_json: bool,
     plain: bool,
 ) -> None:
@@ -78,11 +84,18 @@ def pnl_(
         made = account(question.books.record, question.site, question.passed)
         statement, beside = statement_of(made, by), _beside(question, made)
         closed = since_closed(ledger, question, statement.total, as_of)
+    lines = closed_lines(closed)
+    shown = (statement, question.period, made)
+    said = _told(statement, question.period, beside, lines, False)
+    write_pages(shown, beside.gaps, lines, said, html_file, pdf_file)
     if as_json:
         told = {**statement_json(statement), **_beside_json(beside)}
         say_json({**told, "closed": closed_json(closed)})
-    else:
-        say_text(_told(statement, question.period, beside, closed_lines(closed), plain))
+        return
+    say_text(_told(statement, question.period, beside, lines, plain))
+    for file in (html_file, pdf_file):
+        if file is not None:
+            say_text(f"\nWrote {file}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
