@@ -95,6 +95,19 @@ def test_what_the_wall_read_is_divided_by_the_gpus_own_counters_and_else_by_watt
     assert "counters" in found.used[0].method
 
 
+def test_what_is_read_over_hours_is_divided_by_what_each_device_did_in_each_of_them():
+    owner = machine()
+    owner.state("working", BEGIN, BEGIN + 12 * HOUR, device="n1-gpu0")
+    owner.state("free", BEGIN + 12 * HOUR, BEGIN + DAY, device="n1-gpu0")
+    owner.state("free", BEGIN, BEGIN + DAY, device="n1-gpu1")
+    for hour in range(24):
+        at = BEGIN + hour * HOUR
+        reads(owner, "node:n1", (5 if hour < 12 else 2) * KWH, at, at + HOUR)
+    assert by_device(taken(owner, "2026-02-01")) == {
+        "n1-gpu0": 12 * 4 * KWH + 12 * KWH, "n1-gpu1": 12 * KWH + 12 * KWH,
+    }  # fmt: skip
+
+
 def test_counters_of_gpus_alone_are_not_what_a_machine_takes():
     owner = machine(1)
     owner.state("working", BEGIN, BEGIN + DAY)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.base.grades import Grade
-from ouvrage.books.journal import Journal, journal, statement_of
+from ouvrage.books.journal import Journal, journal, lines_of
 from ouvrage.books.laws import journal_breaches
 from ouvrage.books.money import NANO
 from ouvrage.model.assets import AssetRetired, Loan
@@ -167,7 +167,7 @@ def test_what_nobody_stated_is_no_entry_and_is_told():
     owner.earned("10", FEBRUARY, FEBRUARY + DAY)
     found = kept(owner)
     assert {"electricity", "depreciation"} <= set(found.unknown)
-    assert statement_of(found)["cost.electricity"] == 0
+    assert lines_of(found)["cost.electricity"] == 0
 
 
 def test_own_use_and_work_nobody_is_paid_for_are_entries_against_the_owner():

@@ -11,7 +11,7 @@ GPUs without meters is a few thousand sums.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -22,6 +22,7 @@ from ouvrage.base.time import SECOND
 from ouvrage.books.calendar import Stretch
 from ouvrage.books.cells import Cell, Grid, cell_of
 from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.spans import merged
 from ouvrage.books.tariffs import KWH, PriceBook
 from ouvrage.books.wall import ORDER, Counter, Part, Reads, metered
 from ouvrage.model.meters import EnergyRead
@@ -166,6 +167,10 @@ class _Piece:
             return None
         return self.idle.value + (self.load.value - self.idle.value) * self.share
 
+    def within(self, from_us: int, to_us: int) -> int:
+        """How much of it lies between two moments."""
+        return min(self.to_us, to_us) - max(self.from_us, from_us)
+
 
 class _Taking:
     """One walk over the stretches of a site, with what meters read beside them."""
@@ -182,7 +187,7 @@ class _Taking:
         self.site = f"site:{grid.site}"
         self.cooling = self._cooling()
         self.cooled = {
-            node: _merged(
+            node: merged(
                 (part.from_us, part.to_us)
                 for about, part in self.cooling
                 if about in (self.site, f"node:{node}")
@@ -228,21 +233,19 @@ class _Taking:
         }  # fmt: skip
         whole = self._whole(own)
         shared: dict[int, list[_Piece]] = {index: [] for index in range(len(whole))}
-        for node in self.grid.nodes:
-            mine: dict[int, list[_Piece]] = {index: [] for index in range(len(own[node]))}
-            for piece in self._pieces(node, own[node], whole):
-                self.us += piece.to_us - piece.from_us
-                inside = _inside(own[node], piece.from_us)
-                if inside is not None:
-                    mine[inside].append(piece)
-                elif (inside := _inside(whole, piece.from_us)) is not None:
-                    shared[inside].append(replace(piece, cooled=True))  # cooling is in it
-                else:
+        for node, parts in own.items():
+            pieces = self._pieces(node, whole)
+            if parts:
+                pieces = self._read(node, parts, list(pieces))
+            for piece in pieces:
+                inside = _inside(whole, piece.from_us)
+                if inside is None:
                     self._estimate(piece, Fraction(1))
-            for index, pieces in mine.items():
-                self._divide(f"node:{node}", own[node][index], pieces)
+                else:
+                    shared[inside].append(replace(piece, cooled=True))  # cooling is in it
         for index, pieces in shared.items():
-            self._divide(self.site, whole[index], pieces)
+            self._give(self.site, [whole[index]], pieces)
+        self.us += sum(stretch.us for stretch in self.grid.all())
         if self.keeps_load:
             self.load += [
                 (part.from_us, part.to_us, Fraction(part.joules)) for _, part in self.cooling
@@ -276,11 +279,11 @@ class _Taking:
             found.append(replace(part, joules=max(0, left), scope=f"{part.scope} of the site"))
         return found
 
-    def _pieces(self, node: str, own: Sequence[Part], whole: Sequence[Part]) -> Iterator[_Piece]:
-        """The stretches of a node's devices, cut where terms, prices or meters change."""
+    def _pieces(self, node: str, whole: Sequence[Part]) -> Iterator[_Piece]:
+        """The stretches of a node's devices, cut where terms, prices or the site's meter change."""
         terms, edges = self.grid.terms, self.edges
         cooled = self.cooled[node]
-        cuts = {at for part in (*own, *whole) for at in (part.from_us, part.to_us)}
+        cuts = {at for part in whole for at in (part.from_us, part.to_us)}
         cuts |= {at for span in cooled for at in span}
         places = sorted(terms.edges(f"node:{node}", ("pue", "cooling_metered")))
         for device, stretches in self.grid.stretches[node].items():
@@ -331,30 +334,60 @@ class _Taking:
         factor = Fraction(1) if cooled else overhead(self.grid, node, from_us)
         self.load.append((from_us, to_us, joules * factor))
 
-    def _divide(self, about: str, part: Part, pieces: Sequence[_Piece]) -> None:
-        """Give what a meter read in a part to the devices behind it; nothing of it is lost."""
-        self.read_j[about] = self.read_j.get(about, 0) + part.joules
-        self._keep_part(about, part)
+    def _read(self, node: str, parts: Sequence[Part], pieces: list[_Piece]) -> Iterator[_Piece]:
+        """Give what a node's meter read to its devices; the pieces of time that it does not cover."""
+        about = f"node:{node}"
+        counted = [
+            self.counters[p.stretch.device] for p in pieces if p.stretch.device in self.counters
+        ]
+        for begins, ends, inside in _frames(pieces, self.begins, self.ends):
+            runs: dict[tuple[object, ...], list[Part]] = {}
+            at = begins
+            for part in _between(parts, begins, ends):
+                if at < part.from_us:
+                    yield from (replace(p, from_us=at, to_us=part.from_us) for p in inside)
+                at = part.to_us
+                alone = part.from_us if counted or part.covered < 1 else None
+                runs.setdefault((part.grade, part.scope, alone), []).append(part)
+            if at < ends:
+                yield from (replace(p, from_us=at, to_us=ends) for p in inside)
+            for run in runs.values():
+                self._give(about, run, inside)
+
+    def _give(self, about: str, run: Sequence[Part], pieces: Sequence[_Piece]) -> None:
+        """Give what a meter read in parts alike to the devices behind it; nothing of it is lost."""
+        joules = sum(part.joules for part in run)
+        self.read_j[about] = self.read_j.get(about, 0) + joules
+        for part in run:
+            self._keep_part(about, part)
         if not pieces:
-            self.lost.append(Lost(about=about, part=part, joules=part.joules))
+            self.lost += [Lost(about=about, part=part, joules=part.joules) for part in run]
             return
-        self.metered_us += sum(int((p.to_us - p.from_us) * part.covered) for p in pieces)
-        weights, by_gpu = self._weights(part, pieces)
-        cost = part.joules * self.book.integral(part.from_us, part.to_us) * ATTO // (
-            self.book.denominator * KWH * (part.to_us - part.from_us)
-        )  # fmt: skip
-        method = (_BY_GPU if by_gpu else _BY_POWER).format(part.scope)
-        shares = zip(
-            pieces, split_whole(part.joules, weights), split_whole(cost, weights), strict=True
-        )
-        for piece, joules, money in shares:
-            used = self._used(piece, part.grade, method)
-            used.us += int((piece.to_us - piece.from_us) * part.covered)
-            used.joules += joules
+        covered = run[0].covered
+        us = sum(part.to_us - part.from_us for part in run)
+        weights, by_gpu = self._weights(run, pieces)
+        cost = sum(self._cost(part) for part in run)
+        method = (_BY_GPU if by_gpu else _BY_POWER).format(run[0].scope)
+        keys = dict.fromkeys(key for part in run for key in part.keys)
+        shares = zip(pieces, split_whole(joules, weights), split_whole(cost, weights), strict=True)
+        for piece, part_j, money in shares:
+            within = min(us, piece.within(run[0].from_us, run[-1].to_us))
+            used = self._used(piece, run[0].grade, method)
+            used.us += int(within * covered)
+            self.metered_us += int(within * covered)
+            used.joules += part_j
             used.cost += money
-            used.facts.update(dict.fromkeys((*part.keys, *by_gpu.get(piece.stretch.device, ()))))
-            if part.covered < 1:
-                self._estimate(piece, 1 - part.covered)
+            used.facts.update(keys)
+            used.facts.update(dict.fromkeys(by_gpu.get(piece.stretch.device, ())))
+            if covered < 1:
+                left = replace(piece, from_us=max(piece.from_us, run[0].from_us),
+                               to_us=min(piece.to_us, run[0].to_us))  # fmt: skip
+                self._estimate(left, 1 - covered)
+
+    def _cost(self, part: Part) -> int:
+        """What was read in a part at the prices of its time, in 10^-18 of the currency."""
+        priced = part.joules * self.book.integral(part.from_us, part.to_us) * ATTO
+        return priced // (self.book.denominator * KWH * (part.to_us - part.from_us))
 
     def _keep_part(self, about: str, part: Part) -> None:
         if self.keeps_load:
@@ -366,17 +399,18 @@ class _Taking:
             self._keep(part.from_us, part.to_us, joules, node, cooled=inside)
 
     def _weights(
-        self, part: Part, pieces: Sequence[_Piece]
+        self, run: Sequence[Part], pieces: Sequence[_Piece]
     ) -> tuple[list[int], dict[str, tuple[str, ...]]]:
         """In what proportion pieces take what was read, and the GPUs' facts where these said it."""
+        part = run[0]
+        times = [piece.within(part.from_us, run[-1].to_us) for piece in pieces]
         by_power = [
-            max(0, round((piece.watts or 0) * 1000)) * (piece.to_us - piece.from_us)
-            for piece in pieces
+            max(0, round((piece.watts or 0) * 1000)) * us
+            for piece, us in zip(pieces, times, strict=True)
         ]
-        if not any(by_power):
-            by_power = [piece.to_us - piece.from_us for piece in pieces]
+        by_power = by_power if any(by_power) else times
         devices = dict.fromkeys(piece.stretch.device for piece in pieces)
-        if len(devices) < 2 or not devices.keys() <= self.counters.keys():
+        if len(run) > 1 or len(devices) < 2 or not devices.keys() <= self.counters.keys():
             return by_power, {}
         read = {name: self.counters[name].between(part.from_us, part.to_us) for name in devices}
         joules = {name: found[0] for name, found in read.items() if found is not None}
@@ -391,6 +425,33 @@ class _Taking:
             for index, share in zip(mine, split_whole(whole * 10**6, inside), strict=True):
                 weights[index] = share
         return weights, keys
+
+
+def _frames(
+    pieces: Sequence[_Piece], from_us: int, to_us: int
+) -> Iterator[tuple[int, int, list[_Piece]]]:
+    """Stretches of time in which the same pieces of all devices stand, those without any among them."""
+    edges = sorted({from_us, to_us, *(at for p in pieces for at in (p.from_us, p.to_us))})
+    place = {at: index for index, at in enumerate(edges)}
+    inside: list[list[_Piece]] = [[] for _ in edges]
+    for piece in pieces:
+        for index in range(place[piece.from_us], place[piece.to_us]):
+            inside[index].append(piece)
+    for (begins, ends), found in zip(pairwise(edges), inside, strict=False):
+        yield begins, ends, found
+
+
+def _between(parts: Sequence[Part], from_us: int, to_us: int) -> Iterator[Part]:
+    """The parts of a stretch of time, cut at its ends."""
+    first = bisect_right(parts, from_us, key=lambda part: part.to_us)
+    for part in parts[first:]:
+        if part.from_us >= to_us:
+            return
+        begins, ends = max(part.from_us, from_us), min(part.to_us, to_us)
+        if (begins, ends) == (part.from_us, part.to_us):
+            yield part
+        else:
+            yield replace(part, from_us=begins, to_us=ends, joules=part.joules_in(begins, ends))
 
 
 def overhead(grid: Grid, node: str, at_us: int) -> Fraction:
@@ -408,14 +469,3 @@ def _inside(parts: Sequence[Part], at_us: int) -> int | None:
     """The number of the part in which a moment lies."""
     index = bisect_right(parts, at_us, key=lambda part: part.from_us) - 1
     return index if index >= 0 and at_us < parts[index].to_us else None
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans as few as they can be told in."""
-    found: list[tuple[int, int]] = []
-    for begins, ends in sorted(spans):
-        if found and begins <= found[-1][1]:
-            found[-1] = (found[-1][0], max(ends, found[-1][1]))
-        else:
-            found.append((begins, ends))
-    return found

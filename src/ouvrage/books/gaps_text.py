@@ -77,9 +77,10 @@ def weakest_line(gaps: Sequence[Gap], currency: str, plain: bool) -> str | None:
     if first is None or first.moves is None:
         return None
     to = " to " if plain else "–"
-    held = f"{held_text(first)} assumed" if first.what != UNSEEN_LOAD else held_text(first)
+    held = f"{held_text(first)} assumed, plausibly {range_text(first, to)}"
+    held = held_text(first) if first.what == UNSEEN_LOAD else held
     return (
-        f"the weakest figure is {name_of(first)} ({held}, plausibly {range_text(first, to)}): "
+        f"the weakest figure is {name_of(first)} ({held}): "
         f"it could move the margin by {moves_text(first, plain)} {currency}"
     )
 

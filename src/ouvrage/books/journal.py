@@ -86,7 +86,7 @@ def journal(record: OwnerRecord, site: str, period: Period) -> Journal:
     )
 
 
-def statement_of(found: Journal) -> dict[str, int]:
+def lines_of(found: Journal) -> dict[str, int]:
     """The lines of the statement in nano-units, added up from the postings to their accounts.
 
     Costs and revenue above zero, as the statement has them.

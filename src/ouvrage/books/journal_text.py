@@ -19,7 +19,7 @@ from typing import Any
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text, fixed
 from ouvrage.base.text import safe
-from ouvrage.books.journal import Journal, statement_of
+from ouvrage.books.journal import Journal, lines_of
 from ouvrage.books.money import NANO
 from ouvrage.books.period import day_of
 
@@ -104,7 +104,7 @@ def tables(found: Journal, chart: Chart) -> dict[str, list[Sequence[str]]]:
         theirs = harmless(chart.theirs(name) or "")
         balances.append((name, theirs, amount_text(nano), found.currency))
     statement: list[Sequence[str]] = [("line", "amount", "currency")]
-    for line, nano in statement_of(found).items():
+    for line, nano in lines_of(found).items():
         unknown = line.removeprefix("cost.") in found.unknown
         statement.append((line, "" if unknown else amount_text(nano), found.currency))
     return {"journal": [COLUMNS, *rows(found, chart)], "balances": balances, "statement": statement}
@@ -162,7 +162,7 @@ def _quoted(text: str) -> str:
 
 def journal_json(found: Journal, chart: Chart) -> dict[str, Any]:
     """A journal as JSON: amounts are decimal text, above zero a debit."""
-    lines = statement_of(found)
+    lines = lines_of(found)
     return {
         "site": found.site,
         "period": found.period.name,
@@ -191,7 +191,7 @@ def journal_json(found: Journal, chart: Chart) -> dict[str, Any]:
 
 def sums_of(found: Journal) -> tuple[Fraction, Fraction]:
     """Income and expenses of a journal."""
-    lines = statement_of(found)
+    lines = lines_of(found)
     return _sum(lines, "revenue."), _sum(lines, "cost.")
 
 

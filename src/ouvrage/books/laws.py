@@ -16,7 +16,7 @@ from ouvrage.books.account import Account, account, money
 from ouvrage.books.calendar import calendar, hours_by_state, in_turn, placements
 from ouvrage.books.cells import grid_of
 from ouvrage.books.energy import energy_of
-from ouvrage.books.journal import journal, statement_of
+from ouvrage.books.journal import journal, lines_of
 from ouvrage.books.period import Period, month_of
 from ouvrage.books.pnl import BY, COSTS, Statement, key_of, pnl, sheet_of
 from ouvrage.books.record import OwnerRecord, owner_record
@@ -156,7 +156,7 @@ def journal_breaches(record: OwnerRecord, site: str, period: Period) -> Found:
         if sum(posting.nano for posting in entry.postings):
             yield where, f"the entry {entry.text} of {entry.day} does not balance"
     statement = pnl(record, site, period, "site", payback=False).total
-    lines = statement_of(found)
+    lines = lines_of(found)
     for line, nano in lines.items():
         figure = statement.figures[line]
         if figure.value is not None and figure.value != money(nano):

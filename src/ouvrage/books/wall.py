@@ -119,11 +119,16 @@ def metered(
     return found
 
 
+_ALL = Fraction(1)
+
+
+def _share(read: Known[EnergyRead]) -> Fraction:
+    length = read.end - read.valid_from
+    return _ALL if read.value.covered_us >= length else Fraction(read.value.covered_us, length)
+
+
 def _part(from_us: int, to_us: int, scope: str, reads: tuple[Known[EnergyRead], ...]) -> Part:
-    covered = min(
-        min(Fraction(1), Fraction(read.value.covered_us, read.end - read.valid_from))
-        for read in reads
-    )
+    covered = min(_share(read) for read in reads)
     return Part(
         from_us=from_us,
         to_us=to_us,

@@ -69,9 +69,9 @@ def offer_in_file(file: str, name: str | None, today: str) -> HeldTo:
 
 def offer_in_market(ledger: Ledger, which: str) -> HeldTo:
     """The imported offer of this name or key."""
-    from ouvrage.cli.market_view import market_of
+    from ouvrage.cli.market_view import called, market_of, whole
 
-    listed = [(each.offer, each.fact) for each in market_of(ledger).listed]
+    listed = [(each.offer, each.fact) for each in whole(ledger, called(market_of(ledger), which))]
     return _held(_chosen(listed, "what was imported", which))
 
 

@@ -21,7 +21,16 @@ from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.market_text import change_lines, listed_text, offer_json, offer_text, watch_text
-from ouvrage.cli.market_view import Market, bands, history, last_two, market_of, readings, whole
+from ouvrage.cli.market_view import (
+    Market,
+    bands,
+    called,
+    history,
+    last_two,
+    market_of,
+    readings,
+    whole,
+)
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.model.offers import PROVIDER_KINDS, MarketOffer, MarketReading
@@ -258,9 +267,7 @@ def price_json(offer: MarketOffer) -> dict[str, str]:
 
 
 def _one(text: str, view: Market) -> Listed:
-    found = [lot.listed(row) for lot in view.lots for row in lot.rows_called(text)] or [
-        each for lot in view.lots if lot.offer.name == text for each in lot.each()
-    ]
+    found = called(view, text)
     if len(found) == 1:
         return found[0]
     if found:

@@ -50,6 +50,13 @@ def market_of(ledger: Ledger) -> Market:
     )
 
 
+def called(market: Market, text: str) -> list[Listed]:
+    """The offers with this key, or else with this name."""
+    return [lot.listed(row) for lot in market.lots for row in lot.rows_called(text)] or [
+        each for lot in market.lots if lot.offer.name == text for each in lot.each()
+    ]
+
+
 def whole(ledger: Ledger, found: Iterable[Listed]) -> list[Listed]:
     """These offers with all that their facts state: source, notes, the row as it came."""
     listed = list(found)
