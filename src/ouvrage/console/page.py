@@ -13,6 +13,7 @@ from functools import lru_cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.console import svg
 
@@ -103,6 +104,26 @@ def html(page: Page) -> str:
     if any(shown.grade == Grade.SIMULATED for shown in _all_shown(page)):
         marks.append(("◌", "simulated"))
     return template("report.html.j2").render(page=page, marks=marks, patterns=_patterns())
+
+
+def with_section(document: str, key: str, drawing: Drawing, said: str) -> str:
+    """A page that ``html`` made, with one more section before its end, in place of one of the same key.
+
+    Raises ``OuvrageError`` ``page/not-ours`` for a text that is no such page.
+    """
+    section = template("section.html.j2").render(key=key, drawing=drawing, said=said)
+    begins = document.find(f'<section id="{key}">')
+    if begins >= 0:
+        ended = f"<!-- {key} -->"
+        after = document.index(ended, begins) + len(ended)
+        return f"{document[:begins]}{section.rstrip()}{document[after:]}"
+    at = document.rfind("<footer>")
+    if at < 0 or 'content="Ouvrage"' not in document:
+        raise OuvrageError(
+            "page/not-ours", "the file is no page that ouvrage wrote",
+            hint="name one that ouvrage report --html or ouvrage compare --html made",
+        )  # fmt: skip
+    return f"{document[:at]}{section}\n{document[at:]}"
 
 
 def _patterns() -> Markup:
