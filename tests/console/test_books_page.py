@@ -109,6 +109,12 @@ def test_the_page_holds_the_answer_the_table_the_pictures_and_the_reasons():
         ElementTree.fromstring(drawing.svg)
 
 
+def test_a_margin_that_is_known_has_its_bridge():
+    made = owner().bare()
+    drawings = {each.heading: each.svg for each in books_page(view(made)).drawings}
+    assert {"revenue", "margin"} <= set(words(drawings["From revenue to margin"]))
+
+
 def test_every_object_has_a_column_where_they_are_few():
     page = books_page(view(owner(), by="gpu"))
     assert page.columns == ("n1-gpu0", "n1-gpu1", "all")

@@ -16,6 +16,7 @@ from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
 from ouvrage.base.time import HOUR, utc_text
 from ouvrage.books.account import Account
+from ouvrage.books.bridge import bridge_of
 from ouvrage.books.calendar import SOLD, Stretch
 from ouvrage.books.gaps import Gap
 from ouvrage.books.gaps_text import moves_text, name_of, worth_filling
@@ -33,6 +34,7 @@ from ouvrage.console.books_pictures import (
     energy_hours,
     rates,
 )
+from ouvrage.console.margin_bridge import margin_bridge
 from ouvrage.console.page import Drawing, Page, Row, Shown, Tile
 from ouvrage.console.shown import UNKNOWN, name_in
 from ouvrage.evidence.figures import Sheet
@@ -230,8 +232,16 @@ def shares_text(sheet: Sheet) -> str:
 
 
 def _drawings(view: BooksView) -> list[Drawing]:
-    made = [_calendar(view), _rates(view), _energy(view)]
+    made = [_bridge(view), _calendar(view), _rates(view), _energy(view)]
     return [drawing for drawing in made if drawing is not None]
+
+
+def _bridge(view: BooksView) -> Drawing | None:
+    if view.sheet["margin.net"].value is None or view.sheet["revenue.total"].value is None:
+        return None
+    steps, heading = bridge_of(view.sheet), "From revenue to margin"
+    drawn = margin_bridge("bridge", heading, steps, view.statement.currency)
+    return Drawing(heading=heading, svg=drawn, caption="Each row takes away what stands beside it.")
 
 
 def _calendar(view: BooksView) -> Drawing | None:

@@ -14,8 +14,8 @@ from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
 
-from ouvrage.books.period import day_start
 from ouvrage.base.time import HOUR
+from ouvrage.books.period import day_start
 from ouvrage.planning.average_day import Average
 from ouvrage.planning.chance import Chance
 
