@@ -162,13 +162,13 @@ def test_a_sealed_file_is_asked_with_any_reader_of_parquet(october: Home):
     names = [word for c in items if c["state"] == "open" for word in ("--accept", c["item"])]
     assert october.inside("books", "close", "2025-10", *names, "--why", "x").code == 0
     rows = parquet.read_table(october.path / "closed" / "garage-2025-10-1.parquet").to_pylist()
-    margin = [r for r in rows if (r["by"], r["path"]) == ("node", "margin.net")]
+    margin = [r for r in rows if (r["view"], r["path"]) == ("node", "margin.net")]
     figures = october.inside("books", "pnl", "--month", "2025-10", "--json").json["total"][
         "figures"
     ]
     assert [r["value"] for r in margin] == [figures["margin.net"]["value"]]
     times = [r for r in rows if r["sort"] == "time"]
-    assert {(r["state"], r["from"].isoformat()) for r in times} == {
+    assert {(r["state"], r["begins"].isoformat()) for r in times} == {
         ("working", "2025-10-01T00:00:00+00:00")
     }
     assert {r["why"] for r in rows if r["sort"] == "accepted"} == {"guess", "x"}

@@ -13,7 +13,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.time import DAY
 from ouvrage.books.closing import ACCEPTED, OK, OPEN, Check, checklist, chosen, closings
 from ouvrage.books.record import owner_record
-from ouvrage.books.sealing import moved_since, rows_sha256, seal_breaches, sealed_rows
+from ouvrage.books.sealing import moved_since, seal_breaches, sealed_rows, sums_sha256
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.model.cash import CostBill
@@ -125,7 +125,7 @@ def sealed(made: Owner, number: int = 1) -> BooksClosed:
     record = replace(made.record, as_of=NOW)
     rows = sealed_rows(record, "s", period, ())
     return BooksClosed(site="s", period="2026-02", number=number, as_of_us=NOW, file="f.parquet", rows=len(rows),
-                       file_sha256="0" * 64, rows_sha256=rows_sha256(rows), accepted=())  # fmt: skip
+                       file_sha256="0" * 64, sums_sha256=sums_sha256(rows), accepted=())  # fmt: skip
 
 
 def test_a_seal_is_what_the_facts_gave_then_whatever_comes_later():
@@ -150,7 +150,7 @@ def test_a_seal_is_what_the_facts_gave_then_whatever_comes_later():
     }  # fmt: skip
     forged = [replace(e, recorded_at=NOW) for e in records]
     assert list(seal_breaches(forged)) == [
-        ("s 2026-02, seal 1", "the facts known then give other rows than were sealed")
+        ("s 2026-02, seal 1", "the facts known then give other sums than were sealed")
     ]
 
 
@@ -158,11 +158,12 @@ def test_the_same_facts_in_any_order_give_the_same_rows():
     made = owner()
     period = made.period("2026-02")
     record = replace(made.record, as_of=NOW)
-    first = rows_sha256(sealed_rows(record, "s", period, ()))
+    rows = sealed_rows(record, "s", period, ())
     shuffled = list(made.said)
     random.Random(7).shuffle(shuffled)
     again = replace(owner_record(shuffled), as_of=NOW)
-    assert rows_sha256(sealed_rows(again, "s", period, ())) == first
+    assert sealed_rows(again, "s", period, ()) == rows
+    assert sums_sha256(rows[::-1]) == sums_sha256(rows)
 
 
 def test_the_last_closing_counts_unless_it_was_opened_again():

@@ -51,9 +51,7 @@ def bridge_of(sheet: Sheet) -> tuple[Step, ...]:
         figure, cost = sheet[f"cost.{name}"], sheet.number(f"cost.{name}") or Fraction(0)
         if cost:
             words = WORDS.get(name, name)
-            steps.append(
-                Step(name=words, begin=at, end=at - cost, grade=figure.grade, total=False)
-            )
+            steps.append(Step(name=words, begin=at, end=at - cost, grade=figure.grade, total=False))
             at -= cost
     steps.append(Step(name="margin", begin=Fraction(0), end=left, grade=margin.grade, total=True))
     return tuple(steps)

@@ -208,7 +208,7 @@ LAWS: tuple[Law, ...] = (
     ),
     Law(
         name="books/sealed",
-        statement="the facts known at the seal of a closed month give the rows that were sealed",
+        statement="the facts known at the seal of a closed month give the sums that were sealed",
         check=seal_breaches,
     ),
 )

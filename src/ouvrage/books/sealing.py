@@ -6,13 +6,12 @@ file they are written into; and what has changed in a month since it was sealed.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from ouvrage.base.canonical import canonical
+from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.books.account import account
 from ouvrage.books.cells import Grid
 from ouvrage.books.period import Period, period_named
@@ -26,7 +25,7 @@ from ouvrage.ledger.kinds import read
 from ouvrage.model.closings import Accepted, BooksClosed
 
 COLUMNS = (
-    "sort", "by", "object", "path", "value", "unit", "grade", "method", "why", "device", "node",
+    "sort", "view", "object", "path", "value", "unit", "grade", "method", "why", "device", "node",
     "from_us", "to_us", "state", "cause", "channel", "tenant", "lease", "facts",
 )  # fmt: skip
 """The columns of a sealed file; a row has those of its ``sort`` (``figure``, ``time``, ``accepted``)."""
@@ -61,7 +60,7 @@ def _row(**values: Any) -> Row:
 def _figures(sheet: Sheet, by: str) -> Iterator[Row]:
     for path, figure in sheet.figures.items():
         yield _row(
-            sort="figure", by=by, object=name_of(sheet), path=path, value=exact_text(figure),
+            sort="figure", view=by, object=name_of(sheet), path=path, value=exact_text(figure),
             unit=figure.unit, grade=figure.grade.word if figure.grade is not None else None,
             method=figure.method, why=figure.why, facts=sorted(figure.facts),
         )  # fmt: skip
@@ -79,12 +78,33 @@ def _calendar(grid: Grid) -> Iterator[Row]:
                 )  # fmt: skip
 
 
-def rows_sha256(rows: Iterable[Row]) -> str:
-    """SHA-256 of the rows as canonical JSON, one a line."""
-    found = hashlib.sha256()
-    for row in rows:
-        found.update(canonical(row).encode() + b"\n")
-    return found.hexdigest()
+def sums_sha256(rows: Iterable[Row]) -> str:
+    """SHA-256 of what a seal stands for, as canonical JSON, one a line, in order of the lines.
+
+    Every sum of money and time that is not nothing, and the calendar; not the words beside them, which
+    a later version may say better.
+    """
+    lines = [
+        canonical({name: row[name] for name in _HASHED[row["sort"]]})
+        for row in rows
+        if row["sort"] == "time" or (row["sort"] == "figure" and _counts(row))
+    ]
+    return sha256_hex("\n".join(sorted(lines)))
+
+
+_HASHED = {
+    "figure": ("view", "object", "path", "value", "unit", "grade"),
+    "time": ("device", "node", "from_us", "to_us", "state", "channel", "tenant", "lease", "grade"),
+}
+
+
+def _counts(row: Row) -> bool:
+    return row["value"] not in (None, "0") and is_sum(row["path"])
+
+
+def is_sum(path: str) -> bool:
+    """Whether a figure is a sum of money or time, and not a rate or a share made from sums."""
+    return path.startswith(COMPARED) and "per_owned" not in path
 
 
 def as_sealed(records: Iterable[Recorded], seal: BooksClosed) -> tuple[OwnerRecord, Period] | None:
@@ -109,8 +129,8 @@ def seal_breaches(records: Sequence[Recorded]) -> Iterator[tuple[str, str]]:
             yield where, "its site is not among the facts known then"
             continue
         rows = sealed_rows(held[0], seal.site, held[1], seal.accepted)
-        if (len(rows), rows_sha256(rows)) != (seal.rows, seal.rows_sha256):
-            yield where, "the facts known then give other rows than were sealed"
+        if sums_sha256(rows) != seal.sums_sha256:
+            yield where, "the facts known then give other sums than were sealed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +145,7 @@ class Moved:
 
 def moved_since(sealed: Sheet, now: Sheet) -> list[Moved]:
     """The sums of money and time that are not what was sealed, the margin first."""
-    paths = [p for p in now.figures if p.startswith(COMPARED) and "per_owned" not in p]
+    paths = [path for path in now.figures if is_sum(path)]
     found = [
         Moved(path=path, unit=now[path].unit, before=sealed.number(path), after=now.number(path))
         for path in paths

@@ -30,7 +30,7 @@ from ouvrage.books.closing import (
 from ouvrage.books.closing_text import check_json, checks_text, moved_json, moved_lines
 from ouvrage.books.pnl import sheet_of
 from ouvrage.books.pnl_text import period_words
-from ouvrage.books.sealing import COLUMNS, Moved, as_sealed, moved_since, rows_sha256, sealed_rows
+from ouvrage.books.sealing import COLUMNS, Moved, as_sealed, moved_since, sealed_rows, sums_sha256
 from ouvrage.cli.booking import Stated, book
 from ouvrage.cli.books_asked import Asked, asked, site_option
 from ouvrage.cli.ledger import Ledger, opened
@@ -131,7 +131,7 @@ def _seal(ledger: Ledger, question: Asked, checks: Sequence[Check], number: int)
     wrote()
     seal = BooksClosed(
         site=site, period=period.name, number=number, as_of_us=record.as_of, file=file,
-        file_sha256=sha256, rows=len(rows), rows_sha256=rows_sha256(rows), accepted=accepted,
+        file_sha256=sha256, rows=len(rows), sums_sha256=sums_sha256(rows), accepted=accepted,
     )  # fmt: skip
     _record(ledger, question, f"closed/{site}/{period.name}/{number}", seal)
     return seal
@@ -183,7 +183,7 @@ def _tell(
 def _seal_json(seal: BooksClosed) -> dict[str, Any]:
     return {
         "number": seal.number, "as_of": utc_text(seal.as_of_us), "file": seal.file,
-        "file_sha256": seal.file_sha256, "rows": seal.rows, "rows_sha256": seal.rows_sha256,
+        "file_sha256": seal.file_sha256, "rows": seal.rows, "sums_sha256": seal.sums_sha256,
     }  # fmt: skip
 
 

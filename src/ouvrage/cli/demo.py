@@ -70,7 +70,9 @@ def demo(
     leaves. Every figure made from it is marked as simulated. Your own books are not touched.
     """
     if into is not None and not show:
-        raise OuvrageError("demo/into", "--into goes with --show", hint="ouvrage demo --show --into FILE")
+        raise OuvrageError(
+            "demo/into", "--into goes with --show", hint="ouvrage demo --show --into FILE"
+        )
     made = make_demo(state or _beside(), seed)
     if show:
         _show(made, into, plain)

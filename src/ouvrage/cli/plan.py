@@ -113,7 +113,11 @@ def rules_(rules_file: Path | None, as_json: bool) -> None:
         ])  # fmt: skip
         return
     own = sum(held[rule.name] != float(rule.default) for rule in RULES)
-    first = f"{len(RULES)} rules, {own} of them your own." if own else f"{len(RULES)} rules, as shipped."
+    first = (
+        f"{len(RULES)} rules, {own} of them your own."
+        if own
+        else f"{len(RULES)} rules, as shipped."
+    )
     rows = [(rule.name, f"{held[rule.name]:g}", rule.unit.replace("1", "") or "", rule.meaning, rule.source)
             for rule in RULES]  # fmt: skip
     say_text(f"{first}\n")

@@ -41,8 +41,9 @@ class BooksClosed:
     """The books of ``site`` for the month ``period`` were sealed as known at ``as_of_us``.
 
     ``number`` counts the closings of the month from 1. ``file`` lies in ``closed`` of the home;
-    ``file_sha256`` is the hash of its bytes, ``rows_sha256`` of the ``rows`` that it holds as canonical
-    JSON, one a line. ``accepted`` are the open items with which it was closed.
+    ``file_sha256`` is the hash of its bytes, ``sums_sha256`` of the sums of money and time and the
+    calendar among its ``rows``, as canonical JSON, one a line, sorted. ``accepted`` are the open items
+    with which it was closed.
     """
 
     KIND: ClassVar[str] = "books.closed"
@@ -55,7 +56,7 @@ class BooksClosed:
     file: str
     file_sha256: str
     rows: int
-    rows_sha256: str
+    sums_sha256: str
     accepted: tuple[Accepted, ...]
 
 

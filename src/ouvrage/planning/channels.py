@@ -99,9 +99,7 @@ def _waited(made: Account, node: str | None) -> tuple[dict[str, float], dict[str
     return waited, sold
 
 
-def _along(
-    stretches: Iterable[Stretch], waited: dict[str, float], sold: dict[str, float]
-) -> None:
+def _along(stretches: Iterable[Stretch], waited: dict[str, float], sold: dict[str, float]) -> None:
     """One device through its time: free hours go to the channel that ended them, the last to none."""
     free = 0
     for stretch in stretches:

@@ -253,7 +253,8 @@ class Weighed:
         best = max(steps, key=lambda step: gain(step, "elasticity")(draws.mean))
         likely = draws.range(gain(best, "elasticity"))
         ends = [
-            gain(best, end)(draws.mean) for end in ("elasticity", "elasticity_low", "elasticity_high")
+            gain(best, end)(draws.mean)
+            for end in ("elasticity", "elasticity_low", "elasticity_high")
         ]
         reasons = (
             self._worth(draws, likely),

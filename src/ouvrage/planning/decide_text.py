@@ -41,14 +41,20 @@ _NAMES = {
 WIDTH = 96
 
 
-def decision_lines(asked: Asked, found: Decision, pay: Sequence[ChannelPay], plain: bool) -> list[str]:
+def decision_lines(
+    asked: Asked, found: Decision, pay: Sequence[ChannelPay], plain: bool
+) -> list[str]:
     """The whole answer, line by line."""
     lines = [answer(asked, found, plain), ""]
     for head, parts in _blocks(asked, found, pay, plain):
         lines += _folded(head, parts)
     if found.grade == Grade.SIMULATED:
         lines.append("  simulated: these days are made up, and decide nothing about a real machine")
-    return [*lines, "", f"Ask again on {_day(found.ask_again)}      Every figure: {_command(asked)} --json"]
+    return [
+        *lines,
+        "",
+        f"Ask again on {_day(found.ask_again)}      Every figure: {_command(asked)} --json",
+    ]
 
 
 def _command(asked: Asked) -> str:
@@ -87,10 +93,13 @@ def _blocks(
     asked: Asked, found: Decision, pay: Sequence[ChannelPay], plain: bool
 ) -> Iterator[tuple[str, list[str]]]:
     begins, _, after = asked.period.name.partition("..")
-    yield "over", [
-        f"{found.counted} days of record from {begins} up to {after}",
-        "a range holds the truth 9 times in 10",
-    ]
+    yield (
+        "over",
+        [
+            f"{found.counted} days of record from {begins} up to {after}",
+            "a range holds the truth 9 times in 10",
+        ],
+    )
     if not found.figures:
         return
     for_, against = _weighing(asked, found, plain)
@@ -152,7 +161,11 @@ def _reason_words(reason: Reason, plain: bool) -> str:
     """``sold 57 % (52–61), above 43 % needed``."""
     name = _NAMES.get(reason.name, reason.name)
     limit = _percent(reason.limit) if reason.unit == "1" else f"{reason.limit:.3g}"
-    value = _share_range(reason.value, plain) if reason.unit == "1" else _with_range(reason.value, plain)
+    value = (
+        _share_range(reason.value, plain)
+        if reason.unit == "1"
+        else _with_range(reason.value, plain)
+    )
     unit = "" if reason.unit in ("1", "months") else f" {reason.unit}"
     surely = "" if reason.value.low == reason.value.high else "surely "
     return f"{name} {value}{unit}, not {surely}{reason.relation} {limit}"
@@ -165,12 +178,18 @@ def _course_words(asked: Asked, course: Course, found: Decision, plain: bool) ->
 
 def _change_words(asked: Asked, change: Any, plain: bool) -> str:
     side = "below" if change.below else "above"
-    at = f"{_number(change.value)} {asked.case.currency}/h" if change.what == "price" else _percent(change.value)
+    at = (
+        f"{_number(change.value)} {asked.case.currency}/h"
+        if change.what == "price"
+        else _percent(change.value)
+    )
     return f"{change.what} {side} {at} ({change.action})"
 
 
 def _channel_words(pay: ChannelPay, currency: str) -> str:
-    paid = "payment not seen" if pay.delay_days is None else f"paid after {round(pay.delay_days)} days"
+    paid = (
+        "payment not seen" if pay.delay_days is None else f"paid after {round(pay.delay_days)} days"
+    )
     return (
         f"{safe(pay.channel)} {_number(pay.per_owned_hour)} {currency} per hour taken "
         f"({round(pay.sold_h)} h let, {round(pay.waited_h)} h waited for, {paid})"
@@ -198,7 +217,9 @@ def _percent(share: float, plain: bool | None = None) -> str:
 
 
 def _share_range(value: Range, plain: bool) -> str:
-    low, high = (fixed(Fraction(100 * max(0.0, min(1.0, end))), 0) for end in (value.low, value.high))
+    low, high = (
+        fixed(Fraction(100 * max(0.0, min(1.0, end))), 0) for end in (value.low, value.high)
+    )
     ends = f" ({low}{' to ' if plain else '–'}{high})" if low != high else ""
     return f"{_percent(value.value)}{ends}"
 

@@ -79,9 +79,7 @@ def _window(
 ) -> Period:
     """The last whole days of which anything is known."""
     nodes = [
-        each
-        for each in record.nodes
-        if each.value.site == site and node in (None, each.value.node)
+        each for each in record.nodes if each.value.site == site and node in (None, each.value.node)
     ]
     happened = (*record.earnings, *record.states, *record.leases, *record.energy)
     known = [min(each.end, until_us) for each in happened if each.valid_from < until_us]

@@ -75,9 +75,7 @@ class _Year:
     let_h: dict[int, int] = field(default_factory=dict)
 
 
-def simulated_owner(
-    world: World, seed: int, *, first: int = 0, days: int = DAYS
-) -> list[Stated]:
+def simulated_owner(world: World, seed: int, *, first: int = 0, days: int = DAYS) -> list[Stated]:
     """Every statement of a year of this world up to day ``days``, as this seed draws it.
 
     What happens is drawn from day ``first`` on; what was bought and agreed is there from the beginning.
@@ -260,7 +258,9 @@ def _term(
 
 def _bought(world: World, days: int) -> Iterator[Stated]:
     first = start_of(0)
-    yield _part(world, "machine", f"node:{NODE}", "machine without GPUs", world.machine_price, first)
+    yield _part(
+        world, "machine", f"node:{NODE}", "machine without GPUs", world.machine_price, first
+    )
     for gpu in range(GPUS):
         name = gpu_name(gpu)
         yield _part(world, name, f"device:{name}", MODEL, world.gpu_price, first)
@@ -277,9 +277,7 @@ def _bought(world: World, days: int) -> Iterator[Stated]:
         yield _part(world, new, f"device:{new}", MODEL, world.gpu_price, start_of(replaced))
 
 
-def _part(
-    world: World, name: str, about: str, what: str, price: Fraction, from_us: int
-) -> Stated:
+def _part(world: World, name: str, about: str, what: str, price: Fraction, from_us: int) -> Stated:
     asset = Asset(
         asset=name, about=about, what=what, price=decimal_text(price), currency=CURRENCY,
         method="straight-line", life_months=world.life_months, life_hours=None, declining_share=None,
@@ -422,6 +420,9 @@ def _support(world: World, chance: Chance, year: _Year) -> Iterator[Stated]:
         number += 1
         begins = start_of(0) + int(at * DAY)
         spent = SupportTime(
-            about=f"node:{NODE}", tenant=None, duration_us=minutes * MINUTE, what="a ticket answered"
+            about=f"node:{NODE}",
+            tenant=None,
+            duration_us=minutes * MINUTE,
+            what="a ticket answered",
         )
         yield _stated(f"support/{number}", spent, f"node:{NODE}", begins, begins)

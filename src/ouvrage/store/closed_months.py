@@ -19,14 +19,14 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.store.samples import write_whole
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")
-_MOMENTS = {"from_us": "from", "to_us": "to"}
+_MOMENTS = {"from_us": "begins", "to_us": "ends"}
 
 
 def parquet(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> bytes:
     """Rows as a Parquet file. ``OuvrageError`` ``archive/not-here`` without pyarrow.
 
     Texts stay texts, ``facts`` is a list of texts, ``from_us`` and ``to_us`` become the timestamps
-    ``from`` and ``to``.
+    ``begins`` and ``ends``.
     """
     try:
         arrow = importlib.import_module("pyarrow")
