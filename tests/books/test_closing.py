@@ -42,7 +42,7 @@ def test_what_is_known_is_in_order_and_what_lacks_is_open():
     found = checks(owner())
     assert found["hours/n1"].state == OK
     assert found["days/n1"].state == OK
-    assert found["bill/electricity"].state == OPEN
+    assert found["missing/electricity"].state == OPEN
     assert found["assumed/fee/vast"].state == OPEN
     assert found["assumed/fee/vast"].moves
     assert found["bank"].state == OK
@@ -68,7 +68,7 @@ def test_a_day_that_stood_free_needs_no_earning():
 
 def test_what_was_accepted_counts_only_while_the_same_is_found():
     made = owner()
-    item = "bill/electricity"
+    item = "missing/electricity"
     accepted = let(item, checks(made)[item].found)
     assert checks(made, accepted)[item].state == ACCEPTED
     assert checks(made, let(item, "something else"))[item].state == OPEN
@@ -85,7 +85,7 @@ def test_a_bill_that_the_month_before_had_is_missed():
                     energy_j=None, due=None)  # fmt: skip
     made.says(rent, day("2026-01-01"), day("2026-02-01"))
     assert (
-        checks(made)["bill/rent/s"].found
+        checks(made)["missing/rent/s"].found
         == "no bill of rent for site:s, as there was in January 2026"
     )
     assert checks(made)["bill/rent/R"].state == OPEN  # and nothing in the bank pays it

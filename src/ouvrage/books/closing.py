@@ -197,15 +197,15 @@ def _bills(record: OwnerRecord, site: str, period: Period, agreed: Reconciled) -
         blank = sum(ends - begins for begins, ends in agreed.unbilled)
         days = f"{-(-blank // DAY)} days" if blank < period.us else "the month"
         yield Check(
-            item="bill/electricity", found=f"no bill of electricity covers {days}", state=OPEN,
+            item="missing/electricity", found=f"no bill of electricity covers {days}", state=OPEN,
             do="ouvrage import bills FILE",
         )  # fmt: skip
     else:
-        yield Check(item="bill/electricity", found="electricity is billed for every day", state=OK)
+        yield Check(item="missing/electricity", found="electricity is billed for every day", state=OK)
     for sort, about in sorted(usual - now):
         if sort != "electricity":
             yield Check(
-                item=f"bill/{sort}/{about.partition(':')[2]}", state=OPEN, do="ouvrage import bills FILE",
+                item=f"missing/{sort}/{about.partition(':')[2]}", state=OPEN, do="ouvrage import bills FILE",
                 found=f"no bill of {sort} for {about}, as there was in {period_words(before)}",
             )  # fmt: skip
 
