@@ -201,7 +201,9 @@ def _bills(record: OwnerRecord, site: str, period: Period, agreed: Reconciled) -
             do="ouvrage import bills FILE",
         )  # fmt: skip
     else:
-        yield Check(item="missing/electricity", found="electricity is billed for every day", state=OK)
+        yield Check(
+            item="missing/electricity", found="electricity is billed for every day", state=OK
+        )
     for sort, about in sorted(usual - now):
         if sort != "electricity":
             yield Check(

@@ -38,6 +38,7 @@ from ouvrage.cli.books_energy import energy_
 from ouvrage.cli.books_journal import journal_
 from ouvrage.cli.books_pages import pdf_option, write_pages
 from ouvrage.cli.books_reconcile import reconcile
+from ouvrage.cli.goodput import goodput
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import as_of_option, html_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text, table
@@ -248,7 +249,5 @@ def calendar_(
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
 
 
-for _verb in (reconcile, close, reopen):
+for _verb in (reconcile, close, reopen, energy_, journal_, goodput):
     books.add_command(_verb)
-books.add_command(energy_)
-books.add_command(journal_)

@@ -19,6 +19,7 @@ IMPORTS: dict[str, tuple[str, str, str]] = {
     "spot": ("import_spot", "spot", "Market prices of power: a table, or aWATTar in JSON."),
     "bank": ("import_money", "bank", "Lines of a bank account: camt.053 or CSV."),
     "bills": ("import_money", "bills", "Bills from a CSV."),
+    "sacct": ("import_cluster", "sacct", "A Slurm cluster: its jobs, and what befell its nodes."),
     "mapping": ("import_money", "mapping_", "The ready mappings of columns."),
 }
 """Kind → module below ``ouvrage.cli``, attribute, and the line that ``--help`` shows."""

@@ -25,7 +25,9 @@ from ouvrage.model import (
     assets,
     cash,
     closings,
+    cluster,
     earnings,
+    focus,
     gpus,
     meters,
     occupancy,
@@ -103,6 +105,10 @@ KINDS: dict[tuple[str, int], type] = {
         closings.ItemAccepted,
         closings.BooksClosed,
         closings.BooksReopened,
+        focus.FocusCharge,
+        cluster.ClusterJobRow,
+        cluster.ClusterNodeEvent,
+        cluster.ClusterWhole,
     )
 }
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ouvrage.base.time import HOUR
-from ouvrage.books.costs import ENERGY, FIXED, IDLE_ENERGY, LOAD_ENERGY
+from ouvrage.books.costs import FIXED
 from ouvrage.books.days import Day
+from ouvrage.books.electricity import ENERGY, IDLE_ENERGY, LOAD_ENERGY
 from ouvrage.planning.rules import Numbers
 
 RUNNING = tuple(name for name in FIXED if name not in ("depreciation", "interest"))

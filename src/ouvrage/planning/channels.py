@@ -14,7 +14,7 @@ from ouvrage.base.time import DAY, HOUR
 from ouvrage.books.account import Account
 from ouvrage.books.calendar import SOLD, Stretch
 from ouvrage.books.cells import UNNAMED
-from ouvrage.books.costs import ENERGY, IDLE_ENERGY
+from ouvrage.books.electricity import ENERGY, IDLE_ENERGY
 from ouvrage.books.money import NANO, number
 from ouvrage.books.record import OwnerRecord
 

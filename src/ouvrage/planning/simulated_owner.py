@@ -212,7 +212,7 @@ def _place(world: World) -> Iterator[Stated]:
     )  # fmt: skip
     sheet = Tariff(
         name="a year with a dear summer", site=SITE, currency=CURRENCY, zone=ZONE, bands=bands, tiers=(),
-        standing_per_day=None, demand_per_kw_month=None, tax_included=True,
+        standing_per_day=None, standing_per_month=None, demand_per_kw_month=None, tax_included=True,
     )  # fmt: skip
     yield _stated("tariff", sheet, site, first)
 
