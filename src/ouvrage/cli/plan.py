@@ -14,6 +14,7 @@ from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
+from ouvrage.books.period import period_named
 from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.books import site_option
 from ouvrage.cli.ledger import opened
@@ -43,6 +44,7 @@ def plan() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help=f"Rules of your own, as TOML; else {FILE} in the home, if there is one.",
 )
+@click.option("--until", metavar="DAY", help="By the days up to this one; else the last of record.")
 @as_of_option
 @json_option
 @plain_option
@@ -50,6 +52,7 @@ def decide_(
     node: str | None,
     site: str | None,
     rules_file: Path | None,
+    until: str | None,
     as_of: int | None,
     as_json: bool,
     plain: bool,
@@ -68,7 +71,9 @@ def decide_(
                 "decide/node", f"no machine is called {node!r}",
                 hint=f"there is {', '.join(sorted(books.record.homes)[:8]) or 'none'}",
             )  # fmt: skip
-        asked = case_of(books.record, name, node, now_us() if as_of is None else as_of, rules)
+        known = now_us() if as_of is None else as_of
+        end = period_named(until, books.zone(name)).to_us if until else known
+        asked = case_of(books.record, name, node, min(end, known), rules)
     found = decide(asked.case, rules)
     pay = channels_of(asked.account, node, asked.opportunity)
     if as_json:

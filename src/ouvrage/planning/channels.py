@@ -75,7 +75,7 @@ def _paid(
     opportunity: float,
 ) -> ChannelPay:
     revenue = sum(amount for line, amount in lines.items() if line.startswith("revenue."))
-    delay = delay_days(made.record, name)
+    delay = delay_days(made.record, name, made.grid.period.to_us)
     return ChannelPay(
         channel=name,
         sold_h=hours[0],
@@ -112,11 +112,13 @@ def _along(stretches: Iterable[Stretch], waited: dict[str, float], sold: dict[st
             free += stretch.us
 
 
-def delay_days(record: OwnerRecord, channel: str) -> float | None:
+def delay_days(record: OwnerRecord, channel: str, until_us: int) -> float | None:
     """Days from the middle of an invoice's time to the payment of its amount, weighed by amount.
 
-    A payment is the first bank line after the invoice with its net amount in its currency.
+    A payment is the first bank line after the invoice, before a moment, with its net amount in its
+    currency. None where there is none.
     """
+    lines = [each for each in record.payments if each.valid_from < until_us]
     weights = total = 0.0
     for each in record.invoices:
         invoice = each.value
@@ -125,7 +127,7 @@ def delay_days(record: OwnerRecord, channel: str) -> float | None:
         paid = next(
             (
                 line.valid_from
-                for line in record.payments
+                for line in lines
                 if line.valid_from >= invoice.issued_us
                 and line.value.currency == invoice.currency
                 and number(line.value.amount) == number(invoice.net)

@@ -113,7 +113,7 @@ class World:
 SUMMER = (6, 7, 8)
 DEMO = World(
     ask=Fraction("0.48"), market=Fraction("0.47"), cut_day=248, cut=Fraction("0.24"),
-    follows=Fraction(0), elasticity=2.2, gap_h=13.0, lease_h=30.0, discount=Fraction("0.96"),
+    follows=Fraction(0), elasticity=2.2, gap_h=19.0, lease_h=30.0, discount=Fraction("0.96"),
     own_share=0.22, own_price=Fraction("0.52"), anchors=2, anchor_price=Fraction("0.44"),
     leaves_day=262, fails=2, fail_day=191, down_days=24, kwh=Fraction("0.21"),
     summer_kwh=Fraction("0.34"), idle_w=58, load_w=395, pue=Fraction("1.08"),
