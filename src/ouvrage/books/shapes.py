@@ -69,8 +69,7 @@ def _prices(book: PriceBook, period: Period) -> list[Fraction | None]:
         for from_us, to_us, step in book.within(begins, ends):
             held, us = sums[wall.hour], to_us - from_us
             times[wall.hour] += us
-            known = held is not None and step.price is not None
-            sums[wall.hour] = held + step.price * us if known else None  # type: ignore[operator]
+            sums[wall.hour] = None if held is None or step.price is None else held + step.price * us
     return [None if s is None or not us else s / us for s, us in zip(sums, times, strict=True)]
 
 
