@@ -146,7 +146,7 @@ def energy_of(
     return _Taking(record, grid, book, load).taken()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Piece:
     """A piece of a device's stretch under the same terms and source of prices."""
 
@@ -200,6 +200,7 @@ class _Taking:
             if (gpu := _scoped(self.about.get(f"device:{name}", ()), ("gpu",)))
         }
         self.used: dict[tuple[object, ...], Used] = {}
+        self.milliwatts: dict[tuple[int, int, Fraction], int] = {}
         self.lost: list[Lost] = []
         self.read_j: dict[str, int] = {}
         self.load: list[tuple[int, int, Fraction]] = []
@@ -240,7 +241,7 @@ class _Taking:
             for piece in pieces:
                 inside = _inside(whole, piece.from_us)
                 if inside is None:
-                    self._estimate(piece, Fraction(1))
+                    self._estimate(piece)
                 else:
                     shared[inside].append(replace(piece, cooled=True))  # cooling is in it
         for index, pieces in shared.items():
@@ -298,7 +299,7 @@ class _Taking:
                     yield _Piece(
                         stretch=stretch, cell=cell, from_us=begins, to_us=ends, idle=idle, load=load,
                         share=share, cut=bisect_right(edges, begins), place=bisect_right(places, begins),
-                        cooled=any(a <= begins < b for a, b in cooled),
+                        cooled=bool(cooled) and any(a <= begins < b for a, b in cooled),
                     )  # fmt: skip
 
     def _used(self, piece: _Piece, read: Grade | None, method: str) -> Used:
@@ -314,18 +315,18 @@ class _Taking:
             )  # fmt: skip
         return used
 
-    def _estimate(self, piece: _Piece, share: Fraction) -> None:
-        """Count a piece, or the share of it that no meter covers, by its state."""
+    def _estimate(self, piece: _Piece, share: Fraction | None = None) -> None:
+        """Count a piece, or the ``share`` of it that no meter covers, by its state."""
         used = self._used(piece, None, BY_STATE)
         us, priced = piece.to_us - piece.from_us, self.book.integral(piece.from_us, piece.to_us)
-        if share != 1:
+        if share is not None:
             us, priced = int(us * share), int(priced * share)
         used.us += us
         used.priced += priced
         for fact in piece.stretch.facts:
             used.facts[fact] = None
-        watts = piece.watts
-        if self.keeps_load and watts is not None:
+        watts = piece.watts if self.keeps_load else None
+        if watts is not None:
             joules = watts * us / SECOND
             self._keep(piece.from_us, piece.to_us, joules, piece.cell.node, cooled=piece.cooled)
 
@@ -398,16 +399,20 @@ class _Taking:
             joules = Fraction(part.joules)
             self._keep(part.from_us, part.to_us, joules, node, cooled=inside)
 
+    def _milliwatts(self, piece: _Piece) -> int:
+        key = (id(piece.idle), id(piece.load), piece.share)
+        found = self.milliwatts.get(key)
+        if found is None:
+            found = self.milliwatts[key] = max(0, round((piece.watts or 0) * 1000))
+        return found
+
     def _weights(
         self, run: Sequence[Part], pieces: Sequence[_Piece]
     ) -> tuple[list[int], dict[str, tuple[str, ...]]]:
         """In what proportion pieces take what was read, and the GPUs' facts where these said it."""
         part = run[0]
         times = [piece.within(part.from_us, run[-1].to_us) for piece in pieces]
-        by_power = [
-            max(0, round((piece.watts or 0) * 1000)) * us
-            for piece, us in zip(pieces, times, strict=True)
-        ]
+        by_power = [self._milliwatts(piece) * us for piece, us in zip(pieces, times, strict=True)]
         by_power = by_power if any(by_power) else times
         devices = dict.fromkeys(piece.stretch.device for piece in pieces)
         if len(run) > 1 or len(devices) < 2 or not devices.keys() <= self.counters.keys():

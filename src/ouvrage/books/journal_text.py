@@ -8,7 +8,6 @@ front. A chart of accounts names each of our accounts as somebody else does; the
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,13 +87,24 @@ def rows(found: Journal, chart: Chart) -> list[tuple[str, ...]]:
     return lines
 
 
+class _Lines:
+    """What the csv module writes to: a list of lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Keep a line."""
+        self.lines.append(line)
+
+
 def csv_text(found: Journal, chart: Chart) -> str:
     """The journal as CSV with a line of names, lines ended as RFC 4180 has them."""
-    out = io.StringIO(newline="")
+    out = _Lines()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     writer.writerows(rows(found, chart))
-    return out.getvalue()
+    return "".join(out.lines)
 
 
 def tables(found: Journal, chart: Chart) -> dict[str, list[Sequence[str]]]:

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
+from typing import Any
 
 from ouvrage.base.grades import Grade
 from ouvrage.base.time import HOUR
@@ -196,7 +197,7 @@ def _of_market(
     )
 
 
-def _rate(record: OwnerRecord, site: str, currency: str, each: Known[object]) -> Fraction:
+def _rate(record: OwnerRecord, site: str, currency: str, each: Known[Any]) -> Fraction:
     """What a unit of a currency is in that of the site's books."""
     held = record.site(site)
     into = held.value.currency if held else currency

@@ -93,7 +93,7 @@ def _written(
     if bean_file is not None:
         made.append((bean_file, beancount_text(found, names)))
     if xlsx_file is not None:
-        from ouvrage.adapters.xlsx import workbook
+        from ouvrage.cli.workbook import workbook
 
         made.append((xlsx_file, workbook(tables(found, names))))
     for path, content in made:

@@ -15,7 +15,7 @@ from ouvrage.adapters.feeds.table import decoded
 from ouvrage.adapters.feeds.told import Told
 from ouvrage.base.numbers import fixed
 from ouvrage.cli.import_told import covered, missing_days, read_bytes, recorded, tell
-from ouvrage.cli.options import json_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.own_context import owning
 from ouvrage.model.tariffs import SpotPrices
 
@@ -29,6 +29,7 @@ from ouvrage.model.tariffs import SpotPrices
 @click.option("--time-column", metavar="NAME", help="The column of the moment.")
 @click.option("--price-column", metavar="NAME", help="The column of the price.")
 @json_option
+@plain_option
 def spot(
     files: tuple[Path, ...],
     site: str | None,
@@ -38,6 +39,7 @@ def spot(
     time_column: str | None,
     price_column: str | None,
     as_json: bool,
+    plain: bool,
 ) -> int:
     """Market prices of power, for a contract that follows them.
 
@@ -71,4 +73,4 @@ def spot(
         f"{len(prices)} prices of {len(stated)} days in {asked.currency}, {covered(stated)}{ends}"
     )
     done.more = "What power cost: ouvrage books energy"
-    return tell(done, as_json)
+    return tell(done, as_json, plain)
