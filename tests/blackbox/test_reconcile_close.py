@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.blackbox.home import Home
+from tests.blackbox.home import Home, home_in
 from tests.feeds.vast import one_machine
 
 OCTOBER = range(20362, 20393)  # 2025-10-01 to 2025-10-31, days since the epoch
@@ -172,6 +172,20 @@ def test_a_sealed_file_is_asked_with_any_reader_of_parquet(october: Home):
         ("working", "2025-10-01T00:00:00+00:00")
     }
     assert {r["why"] for r in rows if r["sort"] == "accepted"} == {"guess", "x"}
+
+
+def test_a_backup_takes_the_sealed_months_with_it(october: Home, tmp_path: Path):
+    pytest.importorskip("pyarrow")
+    october.inside("books", "close", "2025-10", "--accept", "assumed", "--why", "guess")
+    items = october.inside("books", "close", "2025-10", "--json").json["checks"]
+    names = [word for c in items if c["state"] == "open" for word in ("--accept", c["item"])]
+    assert october.inside("books", "close", "2025-10", *names, "--why", "x").code == 0
+    assert october.inside("backup", "all.tar.gz").code == 0
+    other = home_in(tmp_path, "other")
+    assert other.inside("restore", "all.tar.gz").code == 0
+    name = "closed/garage-2025-10-1.parquet"
+    assert (other.path / name).read_bytes() == (october.path / name).read_bytes()
+    assert "nothing broken" in other.inside("verify").first
 
 
 @pytest.mark.parametrize(
