@@ -144,7 +144,7 @@ class _Chosen:
     """The part of an account that one sheet is about."""
 
     made: Account
-    cells: frozenset[Cell]
+    cells: tuple[Cell, ...]
     lines: Mapping[str, Sum]
     currency: str
 
@@ -162,7 +162,7 @@ class _Chosen:
 
 def sheet_of(made: Account, cells: Sequence[Cell], name: str, so_far: Account | None) -> Sheet:
     """Every figure about some cells of an account."""
-    chosen = _chosen(made, frozenset(cells))
+    chosen = _chosen(made, tuple(cells))
     figures: dict[str, Figure] = {}
     steps: tuple[Callable[[_Chosen, Mapping[str, Figure]], Iterable[Figure]], ...] = (
         _hours, _revenue, _costs, _results, _rates, _limits,
@@ -176,7 +176,7 @@ def sheet_of(made: Account, cells: Sequence[Cell], name: str, so_far: Account | 
     return Sheet(object=name, as_of=made.record.as_of, figures=figures)
 
 
-def _chosen(made: Account, cells: frozenset[Cell]) -> _Chosen:
+def _chosen(made: Account, cells: tuple[Cell, ...]) -> _Chosen:
     lines: dict[str, Sum] = {}
     for cell in cells:
         for line, held in made.lines.get(cell, ()):
@@ -189,10 +189,10 @@ def _chosen(made: Account, cells: frozenset[Cell]) -> _Chosen:
     return _Chosen(made=made, cells=cells, lines=lines, currency=made.grid.currency)
 
 
-def _same_objects(so_far: Account, chosen: _Chosen) -> frozenset[Cell]:
+def _same_objects(so_far: Account, chosen: _Chosen) -> tuple[Cell, ...]:
     """The cells of the same devices and nodes in an account of another period."""
     devices = {(cell.node, cell.device) for cell in chosen.cells}
-    return frozenset(cell for cell in so_far.cells if (cell.node, cell.device) in devices)
+    return tuple(cell for cell in so_far.cells if (cell.node, cell.device) in devices)
 
 
 def _hours(chosen: _Chosen, _: Mapping[str, Figure]) -> Iterable[Figure]:
