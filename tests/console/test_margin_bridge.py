@@ -12,6 +12,7 @@ import pytest
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.bridge import bridge_lines, bridge_of
 from ouvrage.console.margin_bridge import margin_bridge
+from ouvrage.console.page import Drawing, Page, check_ours, html, with_section
 from tests.books.owner import Owner, day
 
 
@@ -71,3 +72,17 @@ def test_names_cannot_break_out_of_the_picture():
     drawn = margin_bridge("b", "<script>", steps, '"EUR<')
     assert "<script" not in drawn
     ET.fromstring(drawn)
+
+
+def test_a_section_is_added_to_a_page_once_and_escaped():
+    page = html(Page(title="t", headline="h", lead=()))
+    drawing = Drawing(heading="a <b>", svg="<svg/>", caption="c")
+    once = with_section(check_ours(page), "key", drawing, "said <i>")
+    assert "a &lt;b&gt;" in once
+    assert "said &lt;i&gt;" in once
+    assert with_section(once, "key", drawing, "said <i>") == once
+    other = with_section(once, "key", drawing, "said otherwise")
+    assert "said otherwise" in other
+    assert "said &lt;i&gt;" not in other
+    with pytest.raises(OuvrageError):
+        check_ours("<html></html>")

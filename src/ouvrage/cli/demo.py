@@ -144,13 +144,14 @@ def at_home(where: Path) -> Iterator[None]:
 def _show(made: Made, into: Path | None, plain: bool) -> None:
     """The year in one screen, and its bridge in a page."""
     from ouvrage.cli.demo_show import KEY, shown
-    from ouvrage.console.page import with_section
+    from ouvrage.console.page import check_ours, with_section
 
+    before = None if into is None else check_ours(into.read_text("utf-8"))
     with at_home(made.home):
         found = shown(plain)
     say_text("\n".join(found.lines))
-    if into is not None:
-        document = with_section(into.read_text("utf-8"), KEY, found.drawing, "\n".join(found.lines))
+    if into is not None and before is not None:
+        document = with_section(before, KEY, found.drawing, "\n".join(found.lines))
         write_file(into, document)
 
 

@@ -106,23 +106,24 @@ def html(page: Page) -> str:
     return template("report.html.j2").render(page=page, marks=marks, patterns=_patterns())
 
 
-def with_section(document: str, key: str, drawing: Drawing, said: str) -> str:
-    """A page that ``html`` made, with one more section before its end, in place of one of the same key.
-
-    Raises ``OuvrageError`` ``page/not-ours`` for a text that is no such page.
-    """
-    section = template("section.html.j2").render(key=key, drawing=drawing, said=said)
-    begins = document.find(f'<section id="{key}">')
-    if begins >= 0:
-        ended = f"<!-- {key} -->"
-        after = document.index(ended, begins) + len(ended)
-        return f"{document[:begins]}{section.rstrip()}{document[after:]}"
-    at = document.rfind("<footer>")
-    if at < 0 or 'content="Ouvrage"' not in document:
+def check_ours(document: str) -> str:
+    """The document, if it is a page that ``html`` made; else ``OuvrageError`` ``page/not-ours``."""
+    if "<footer>" not in document or 'content="Ouvrage"' not in document:
         raise OuvrageError(
             "page/not-ours", "the file is no page that ouvrage wrote",
             hint="name one that ouvrage report --html or ouvrage compare --html made",
         )  # fmt: skip
+    return document
+
+
+def with_section(document: str, key: str, drawing: Drawing, said: str) -> str:
+    """A page of ours with one more section before its end, in place of one of the same key."""
+    section = template("section.html.j2").render(key=key, drawing=drawing, said=said).rstrip()
+    begins, ended = document.find(f'<section id="{key}">'), f"<!-- {key} -->"
+    if begins >= 0:
+        after = document.index(ended, begins) + len(ended)
+        return f"{document[:begins]}{section}{document[after:]}"
+    at = document.rindex("<footer>")
     return f"{document[:at]}{section}\n{document[at:]}"
 
 
