@@ -55,7 +55,7 @@ def test_a_loss_reaches_beyond_nothing():
     assert drawn[-1][0] + drawn[-1][1] == pytest.approx(zero, abs=0.05)
     lines = bridge_lines(steps, "EUR", True)
     assert not set("".join(lines)) & set("●◐○◌█▓▒")
-    starts = [re.search("[#=]", line).start() for line in lines]  # type: ignore[union-attr]
+    starts = [re.search("[#=]", line).start() for line in lines]  # type: ignore[union-attr]  # every line has a bar
     assert starts[-1] < starts[0]
 
 
