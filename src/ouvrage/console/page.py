@@ -74,7 +74,8 @@ class Page:
     """Everything on one report's page, in reading order.
 
     ``columns`` head the ``rows`` of a comparison; a single run has ``tiles`` instead. ``about``
-    holds plain facts such as the command; ``said`` is the command's own text, line for line.
+    holds plain facts such as the command; ``said`` is the command's own text, line for line; ``what``
+    stands beside our name.
     """
 
     title: str
@@ -89,6 +90,7 @@ class Page:
     about: tuple[tuple[str, str], ...] = ()
     said: str = ""
     as_of: str = ""
+    what: str = "what a finished piece of work cost"
 
 
 def html(page: Page) -> str:
