@@ -111,7 +111,9 @@ def test_decisions_through_the_year(made: Home):
 
 def test_an_owners_rules_count_before_the_shipped_ones(made: Home, tmp_path: Path):
     rules = tmp_path / "decide.toml"
-    rules.write_text("[decide]\ngrow_payback_months = 60\nleast_gain = 0.01\ngrow_above_even = 0.02\n")
+    rules.write_text(
+        "[decide]\ngrow_payback_months = 60\nleast_gain = 0.01\ngrow_above_even = 0.02\n"
+    )
     told = made.inside("plan", "decide", "--node", "demo-1", "--rules", str(rules), "--json").json
     assert told["action"] == "grow"
     assert told["rules"]["grow_payback_months"] == 60
