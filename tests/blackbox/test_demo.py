@@ -111,12 +111,14 @@ def test_decisions_through_the_year(made: Home):
 
 def test_an_owners_rules_count_before_the_shipped_ones(made: Home, tmp_path: Path):
     rules = tmp_path / "decide.toml"
-    rules.write_text("[decide]\ngrow_payback_months = 60\nleast_gain = 0.01\n")
+    rules.write_text(
+        "[decide]\ngrow_payback_months = 60\nleast_gain = 0.01\ngrow_above_even = 0.02\n"
+    )
     told = made.inside("plan", "decide", "--node", "demo-1", "--rules", str(rules), "--json").json
     assert told["action"] == "grow"
     assert told["rules"]["grow_payback_months"] == 60
     listed = made.inside("plan", "rules", "--rules", str(rules))
-    assert listed.first == "16 rules, 2 of them your own."
+    assert listed.first == "16 rules, 3 of them your own."
     rules.write_text("[decide]\ngrow_payback = 60\n")
     refused = made.inside("plan", "decide", "--rules", str(rules))
     assert (refused.code, "decide/rule" in refused.err) == (2, True)
