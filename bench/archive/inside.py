@@ -93,8 +93,8 @@ def _grown(place: Path, size: int) -> dict[str, Any]:
     found = {
         "samples": size,
         "bytes": {
-            "archive": sum(path.stat().st_size for path in usage.sealed_in(place)) / size,
-            "sums": sum(path.stat().st_size for path in place.glob("*.arrow")) / size,
+            "archive": _size(place, "*.parquet", "*.hot.arrow") / size,
+            "sums": _size(place, "*.sums.arrow") / size,
             "duckdb": (place / "duck.db").stat().st_size / size,
             "parquet": plain.stat().st_size / size,
         },
@@ -105,6 +105,10 @@ def _grown(place: Path, size: int) -> dict[str, Any]:
     }
     duck.close()
     return found
+
+
+def _size(place: Path, *patterns: str) -> int:
+    return sum(path.stat().st_size for pattern in patterns for path in place.glob(pattern))
 
 
 def _wrong(place: Path, duck: Duck, prices: usage.Prices) -> list[str]:
@@ -119,7 +123,8 @@ def _wrong(place: Path, duck: Duck, prices: usage.Prices) -> list[str]:
     energy = {key: day.power_mw * usage.STEP_S for key, day in raw.items()}
     if {key: line.energy_mj for key, line in sums.items()} != energy:
         wrong.append("energy from the sums")
-    if duck.mark() != duck.mark(usage.sealed_in(place)):
+    sealed = pa.concat_tables([usage.table_of(path) for path in usage.sealed_in(place)])
+    if duck.mark() != duck.mark(sealed):
         wrong.append("the sealed rows")
     return wrong
 

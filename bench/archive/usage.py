@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 STEP_S = 10
@@ -34,18 +33,18 @@ _COLUMNS = {
 }
 SCHEMA = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _COLUMNS.items()])
 ORDER = ("tenant", "gpu", "t_us")
+HOT = ("util", "power_mw")
+"""What the question of every day reads: kept as it lies in memory, so that reading it is mapping it."""
+COLD = pa.schema([field for field in SCHEMA if field.name not in HOT])
 PACKED = {
-    # What the question of every day reads is not compressed at all; the rest is, as small as it goes.
-    "compression": dict.fromkeys(_COLUMNS, "zstd") | dict.fromkeys(("util", "power_mw"), "NONE"),
-    "use_dictionary": ["gpu", "job", "tenant", "util", "memory_mib"],
+    "compression": "zstd",
+    "use_dictionary": ["gpu", "job", "tenant", "memory_mib"],
     "column_encoding": {"t_us": "DELTA_BINARY_PACKED", "energy_mj": "DELTA_BINARY_PACKED"},
 }
-LEAST, MOST = 16_384, 1_000_000
-"""Rows of a row group."""
+ROW_GROUP = 131_072
 DAY_US, HOUR_US, DAY_H = 86_400_000_000, 3_600_000_000, 24
 MJ_IN_KWH = 3_600_000_000
 _MJ_IN_KWS = 1_000_000
-_TENANT = SCHEMA.get_field_index("tenant")
 _DIGEST = b"sha256"
 
 
@@ -86,7 +85,7 @@ def chained(before: bytes, batch: pa.RecordBatch) -> bytes:
     """SHA-256 over the digest before and the values of a batch."""
     found = hashlib.sha256(before)
     for column in batch.columns:
-        found.update(np.ascontiguousarray(column.to_numpy()))
+        found.update(memoryview(np.ascontiguousarray(column.to_numpy())))
     return found.hexdigest().encode()
 
 
@@ -123,10 +122,9 @@ def read_log(path: Path) -> Read:
 
 
 def seal(rows: pa.Table, place: Path) -> list[Path]:
-    """A Parquet file, and an Arrow file of sums, for each day; a row group is of one tenant or few.
+    """For each day a Parquet file, an Arrow file of the ``HOT`` columns in its order, and one of sums.
 
-    A tenant's rows are read without most others', and where the statistics of a group say that it is
-    of one tenant, no reader has to unpack the column of tenants.
+    Rows of a tenant stand together, so the statistics of row groups lead to them.
     """
     days = rows["t_us"].to_numpy() // DAY_US
     made: list[Path] = []
@@ -135,22 +133,12 @@ def seal(rows: pa.Table, place: Path) -> list[Path]:
         columns = [of_day[name].to_numpy() for name in reversed(ORDER)]
         ordered = of_day.take(pa.array(np.lexsort(columns)))
         path = place / f"{day}.parquet"
-        with pq.ParquetWriter(path, SCHEMA, **PACKED) as writer:
-            for start, stop in _groups(ordered["tenant"].to_numpy()):
-                writer.write_table(ordered.slice(start, stop - start), row_group_size=MOST)
+        cold = ordered.select(COLD.names)
+        pq.write_table(cold, path, row_group_size=ROW_GROUP, **PACKED)
+        _write(ordered.select(HOT), place / f"{day}.hot.arrow")
         _write(_by_hour(ordered), place / f"{day}.sums.arrow")
         made.append(path)
     return made
-
-
-def _groups(tenant: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Runs of tenants joined until there are ``LEAST`` rows: each group has a cost of its own."""
-    begin = 0
-    for end in _starts(tenant).tolist():
-        if end - begin >= LEAST:
-            yield begin, end
-            begin = end
-    yield begin, len(tenant)
 
 
 def sealed_in(place: Path) -> list[Path]:
@@ -161,7 +149,20 @@ def sealed_in(place: Path) -> list[Path]:
 def _write(table: pa.Table, path: Path) -> None:
     """A table as it lies in memory: reading it back is mapping it."""
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
+        writer.write_table(table.combine_chunks())
+
+
+def _mapped(path: Path) -> pa.RecordBatch:
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).get_batch(0)
+
+
+def table_of(path: Path) -> pa.Table:
+    """A sealed day whole, its columns in their own order."""
+    rows, hot = pq.read_table(path), _mapped(path.with_suffix(".hot.arrow"))
+    for name in HOT:
+        rows = rows.append_column(SCHEMA.field(name), hot[name])
+    return rows.select(SCHEMA.names)
 
 
 def _starts(values: np.ndarray) -> np.ndarray:
@@ -203,36 +204,18 @@ def tenant_days(place: Path) -> dict[tuple[int, int], TenantDay]:
     """Every tenant's every day, from the sealed samples themselves."""
     found: dict[tuple[int, int], TenantDay] = {}
     for path in sealed_in(place):
-        file, day = pq.ParquetFile(path, memory_map=True, pre_buffer=False), int(path.stem)
-        for group in range(file.num_row_groups):
-            for tenant, samples, util, power in _by_tenant(file, group):
-                was = found.get((tenant, day))
-                if was is not None:
-                    samples, util, power = (
-                        was.samples + samples,
-                        was.util + util,
-                        was.power_mw + power,
-                    )
-                found[tenant, day] = TenantDay(samples=samples, util=util, power_mw=power)
+        file = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
+        tenant = file.read(columns=["tenant"], use_threads=False)["tenant"].to_numpy()
+        util, power = (each.to_numpy() for each in _mapped(path.with_suffix(".hot.arrow")).columns)
+        starts = _starts(tenant).tolist()
+        # One run after the other: all at once would be copied into 64 bits first.
+        for start, stop in zip(starts, [*starts[1:], len(tenant)], strict=True):
+            found[int(tenant[start]), int(path.stem)] = TenantDay(
+                samples=stop - start,
+                util=int(util[start:stop].sum(dtype=np.int64)),
+                power_mw=int(power[start:stop].sum(dtype=np.int64)),
+            )
     return found
-
-
-def _by_tenant(file: pq.ParquetFile, group: int) -> Iterator[tuple[int, int, int, int]]:
-    """Tenants of a row group: samples, utilisation, power."""
-    of_group = file.metadata.row_group(group).column(_TENANT).statistics
-    one = of_group.min == of_group.max
-    wanted = ["util", "power_mw"] if one else ["util", "power_mw", "tenant"]
-    rows = file.read_row_group(group, columns=wanted, use_threads=False)
-    if one:
-        return iter(
-            [(of_group.min, rows.num_rows, *(pc.sum(each).as_py() for each in rows.columns))]
-        )
-    tenant = rows["tenant"].to_numpy()
-    starts = _starts(tenant)
-    sums = [tenant[starts].tolist(), np.diff(starts, append=len(tenant)).tolist()]
-    values = (rows[name].to_numpy() for name in ("util", "power_mw"))
-    sums += [np.add.reduceat(each, starts, dtype=np.int64).tolist() for each in values]
-    return zip(*sums, strict=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,9 +242,7 @@ def lines(place: Path, prices: Prices) -> dict[tuple[int, int], Line]:
     found: dict[tuple[int, int], Line] = {}
     for path in sorted(place.glob("*.sums.arrow")):
         day = int(path.name.partition(".")[0])
-        with pa.memory_map(str(path)) as source:
-            sums = pa.ipc.open_file(source).get_batch(0)
-        tenant, hour, samples, util, power = (column.to_numpy() for column in sums.columns)
+        tenant, hour, samples, util, power = (each.to_numpy() for each in _mapped(path).columns)
         starts = _starts(tenant)
         when = hour - prices.first_hour
         energy = _weighed(power, prices.kwh[when], starts)
