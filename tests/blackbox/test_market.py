@@ -136,7 +136,9 @@ def test_a_run_of_ones_own_and_two_currencies(ouvrage: Home, files: Path):
     words = ["quote", "--run", "mine", "--gpu", "none", "--units", "1000", "--offers", "two.csv"]
     value = ouvrage(*words, "--currency", "USD", "--json").json
     (only,) = value["ranked"]
-    assert (only["offer"], only["time_grade"], only["grade"]) == ("here", "measured", "listed")
+    # the time is measured, and what no plan says of increments is assumed in the price
+    assert (only["offer"], only["time_grade"], only["grade"]) == ("here", "measured", "assumed")
+    assert only["bills"] == "as metered, since no plan is known"
     assert value["excluded"][0]["why"] == "currency"
     done = ouvrage("fx", "set", "EUR/USD", "1.50", "--day", "2026-11-27", "--by", "a bank")
     assert done.first == "1 EUR = 1.50 USD on 2026-11-27 ○: accepted"

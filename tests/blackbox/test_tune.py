@@ -144,6 +144,7 @@ REFUSALS: dict[str, tuple[dict[str, object], tuple[str, ...], str, str]] = {
     "one": ({}, ("--limits", "300"), "tune/one-limit", "--limits"),
     "other": ({}, ("--gpu", "3"), "tune/gpu", "nvidia-smi -L"),
     "words": ({}, ("--limits", "a lot"), "tune/list", "--limits"),
+    "nan": ({}, ("--deadline", "nan"), "command/usage", "--help"),
     "rate": ({}, ("--rate", "1/h"), "tune/rate-alone", "--electricity"),
     "two": (
         {},
@@ -233,6 +234,18 @@ def test_killed_with_its_guard_the_next_one_puts_it_back(machine: Machine) -> No
     machine.record.write_text("{")
     said = machine.tune(2)
     assert (said.code, "error[tune/record]" in said.err) == (2, True)
+
+
+def test_a_record_that_says_nonsense_is_refused(machine: Machine) -> None:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    machine.home.path.mkdir(parents=True)
+    for limits in ('{"GPU-x": Infinity}', '{"GPU-x": -5}', '{"GPU-\\ud800": 100000}', "[]"):
+        machine.record.write_text(f'{{"boot": "{boot}", "limits": {limits}}}')
+        said = machine.home("tune", "--restore")
+        assert (said.code, "error[tune/record]" in said.err) == (2, True), said.err
+    machine.record.write_text(f'{{"boot": "{boot}", "limits": {{"GPU-gone": 100000}}}}')
+    said = machine.home("tune", "--restore")
+    assert (said.code, "delete that file" in said.err) == (1, True)
 
 
 def test_without_its_guard_it_puts_the_limit_back_itself(machine: Machine) -> None:

@@ -13,6 +13,7 @@ from ouvrage.meter.host_gpus import Load, gpu_readings
 from ouvrage.model.hosts import HostReading
 from ouvrage.pricing.market.host_checks import held_to
 from ouvrage.pricing.market.promises import promise
+from tests.support.meter import until
 from tests.support.nvml import Cards
 
 pytestmark = pytest.mark.slow
@@ -75,6 +76,21 @@ def test_under_load_link_and_clock_are_what_they_are(machine: Cards, tmp_path: P
     assert next(each.low for each in found if each.id == "gpu.throttled") == "100"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_what_a_load_puts_into_a_session_of_its_own_ends_with_it(machine: Cards, tmp_path: Path):
+    apart = tmp_path / "apart"
+    words = f"setsid sh -c 'trap \"\" TERM; echo $$ > {apart}; sleep 600; sleep 600' & sleep 600"
+    gpu_readings(8, Load(command=words, seconds=0.5))
+    pid = int(apart.read_text())
+    until(lambda: _gone(pid), "what was started apart has ended")
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 def test_a_load_that_fails_or_leaves_a_card_alone_is_told(machine: Cards):

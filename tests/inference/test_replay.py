@@ -284,7 +284,7 @@ def test_the_first_requests_of_the_azure_trace(ouvrage: Inside) -> None:
 
 def test_an_exchange_that_is_stopped_before_it_begins_ends(model: Model) -> None:
     endpoint = Endpoint(url=model.url, model="tiny")
-    exchange = Exchange(endpoint, endpoint.body(1, 5, 5), 1_000_000)
+    exchange = Exchange(endpoint, endpoint.body(1, 5, 5), 1_000_000, asked_out=5)
     exchange.stop("cancelled")
     exchange.run()
     assert (exchange.status, exchange.tokens_out) == ("cancelled", None)

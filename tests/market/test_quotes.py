@@ -28,6 +28,7 @@ from ouvrage.pricing.market.lots import lots_of, packed, unpacked
 from ouvrage.pricing.market.profile import Profile
 from ouvrage.pricing.market.quote import Quote, beside_of, estimate, lines_of, quoted
 from ouvrage.pricing.market.ranking import Ranker, Ranking, effects, frontier, would_win
+from ouvrage.pricing.market.ranking_text import headline, rows, warnings
 from ouvrage.pricing.market.scaling import carried
 from ouvrage.pricing.rates.quantity import parse_rate
 from ouvrage.pricing.rates.rating import apply_plan
@@ -115,12 +116,12 @@ def test_times_that_the_offers_state_are_not_scaled():
 
 
 def test_on_the_very_configuration_nothing_is_scaled():
-    profile = work('grade = "measured"')
+    profile = work('grade = "reported"')
     same, other = carried(profile, offer()), carried(profile, offer(vcpus="8"))
     assert same is not None
     assert other is not None
     assert (same.grade, same.scaled, same.seconds.high) == (
-        Grade.MEASURED,
+        Grade.REPORTED,
         False,
         Fraction("127.2"),
     )
@@ -499,3 +500,93 @@ def test_results_leave_at_the_tier_that_the_month_has_reached():
     first = amounts(one(work("results_gb = 100"), each))["results out"]
     later = amounts(one(work("results_gb = 100\negress_before_gb = 20000"), each))["results out"]
     assert (first, later) == (0, Fraction("8.5"))
+
+
+def _out(to: str, plan: str | None = "ec2-linux", **stated: Any) -> tuple[Fraction | None, str]:
+    quote = one(work(f'results_gb = 150\negress_to = "{to}"'), offer(plan=plan, **stated))
+    line = next(line for line in lines_of(quote) if line.name == "results out")
+    assert ("results out" in quote.not_counted) is (line.amount is None)
+    return line.amount and line.amount.likely, line.because
+
+
+def test_traffic_is_priced_by_where_it_goes():
+    # 100 GB a month are free towards the internet; between zones each way costs 0.01
+    assert _out("internet")[0] == Fraction("4.5")
+    assert _out("another zone")[0] == Fraction("3")
+    assert _out("other-region") == (None, "no price of traffic to 'other region' is stated")
+    assert _out("home") == (None, "no price of traffic to 'home' is stated")
+    # who charges for no traffic at all charges for none to anywhere
+    assert _out("other region", "lambda")[0] == 0
+    # an offer's own price is that of traffic to the internet
+    assert _out("internet", None, egress_gb="0.02")[0] == 3
+    assert _out("same zone", None, egress_gb="0.02")[0] is None
+
+
+def _taxed(profile: Profile, **stated: Any) -> tuple[list[Fraction | None], Grade]:
+    quote = one(profile, offer(**stated))
+    line = next(line for line in lines_of(quote) if line.name == "tax")
+    spans = [] if line.amount is None else [line.amount.low, line.amount.likely, line.amount.high]
+    work_likely = amounts(quote)["work"]
+    assert work_likely
+    return [each and each / work_likely for each in spans], line.grade
+
+
+def test_tax_comes_on_top_as_far_as_it_is_stated():
+    at = work("tax = '19 %'")
+    rate = Fraction("0.19")
+    assert _taxed(work(), plan="lambda") == ([], Grade.LISTED)
+    assert _taxed(at, plan="lambda") == ([rate] * 3, Grade.ASSUMED)
+    # whether the price holds it is not stated: the range says so
+    assert _taxed(at, plan="genesis-cloud", name="g") == ([0, rate, rate], Grade.ASSUMED)
+    for status in ("included", "none"):
+        assert _taxed(at, plan="lambda", tax=status) == ([0] * 3, Grade.LISTED)
+    with pytest.raises(OuvrageError):
+        work("tax = 19")
+    told = warnings(ranked(at, offer(plan="lambda")), "2026-11-30")
+    assert "tax comes on top, at the rate of 19 % that the profile says" in told
+
+
+def test_what_has_no_price_is_marked_and_not_taken_for_cheap():
+    profile = work('results_gb = 150\negress_to = "other zone"')
+    result = ranked(profile, offer(plan="ec2-linux", key="1" * 16), offer(plan=None, key="2" * 16))
+    open_ = [each.quote.not_counted for each in result.ranked]
+    assert open_ == [("results out", "tax"), ("tax",)]
+    shown = [row[3].endswith(" + ?") for row in rows(result, False)]
+    assert shown == [True, False]
+    assert " + ?, in " in headline(result, False)[0]
+    assert "no price is stated of results out (1 offer)" in " ".join(warnings(result, "2026-11-30"))
+
+
+def test_contradicting_texts_and_missing_plans_widen_the_range():
+    profile = work(units=Fraction(1))  # 127.2 s
+
+    def billed(**stated: Any) -> tuple[Fraction, ...]:
+        quote = one(profile, offer(**stated))
+        line = next(line for line in lines_of(quote) if line.name == "increments")
+        assert line.grade is Grade.ASSUMED
+        return tuple(case.billed_s for case in (quote.low, quote.likely, quote.high))
+
+    assert billed(plan="azure-per-second") == (120, 128, 128)
+    assert billed(plan="coreweave") == (180, 3600, 3600)
+    assert billed(plan=None) == (Fraction("127.2"), Fraction("127.2"), 3600)
+
+
+def test_a_price_that_the_offer_shares_is_called_the_cheapest_hour_too():
+    result = ranked(work(), offer(key="1" * 16), offer(key="2" * 16, name="b machine", vcpus="2"))
+    assert headline(result, False)[1] == "  It is also the cheapest hour."
+
+
+def test_what_somebody_writes_down_is_never_a_measurement():
+    profile = work('grade = "measured"')
+    assert (profile.timing.grade, profile.terms_grade) == (Grade.REPORTED, Grade.REPORTED)
+    assert "reported, and never measured" in " ".join(profile.notes)
+
+
+def test_costs_in_a_table_stand_in_one_currency():
+    rate = ExchangeRate(base="EUR", quote="USD", rate="1.30", day="2026-11-27", said_by="a bank")
+    mixed = [offer(key="1" * 16), offer(key="2" * 16, price="0.25", currency="EUR")]
+    result = ranked(work(), *mixed, rates={"EUR": rate})
+    assert [row[2:4] for row in rows(result, False)] == [
+        ("0.300 USD ○", "0.0106 (0.0106–0.0110)"),
+        ("0.250 EUR ○", "0.0115 USD (0.0115–0.0119)"),
+    ]

@@ -10,6 +10,7 @@ from ouvrage.adapters.rate_files import load_plan, plan_from, shipped_names, usa
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import utc_us
 from ouvrage.pricing.rates.places import located
+from ouvrage.pricing.rates.quantity import duration_us, parse_rate
 from ouvrage.pricing.rates.show import cells, doubtful, plan_text
 from ouvrage.pricing.rates.usage import moment_us
 from tests.pricing.rating import HEAD, bill, own, rows, runs
@@ -412,3 +413,16 @@ def plan_source() -> str:
     from importlib import resources
 
     return (resources.files("ouvrage") / "plans" / "runpod.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("year", ["0001", "1969", "9900", "9999"])
+def test_moments_at_the_ends_of_the_calendar_are_refused(year: str):
+    assert moment_us(f"{year}-06-01T00:00:00Z") is None
+
+
+def test_no_number_is_longer_than_anybody_can_mean():
+    for text in ("9" * 5000 + "/h", "9" * 40 + "/h"):
+        with pytest.raises(ValueError, match=r"a rate such as 2\.52/h"):
+            parse_rate(text)
+    with pytest.raises(ValueError, match="an amount and a unit"):
+        duration_us("9" * 50 + " h")

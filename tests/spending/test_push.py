@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,16 @@ def place(tmp_path: Path) -> Path:
 
 def _holds(ouvrage: Inside) -> None:
     ouvrage.holds(spool(run_id(1), [1.0] * 3, label="work", rate=price("1")), run_id(1))
+
+
+def test_what_lies_in_its_place_and_is_no_file_is_not_waited_for(ouvrage: Inside, place: Path):
+    _holds(ouvrage)
+    ouvrage("run", "push", "work", "--to", "drop")
+    (file,) = place.iterdir()
+    file.unlink()
+    os.mkfifo(file)
+    said = ouvrage("run", "push", "work", "--to", "drop")
+    assert (said.code, "error[push/not-written]" in said.err) == (2, True)
 
 
 def test_a_pushed_run_is_imported_elsewhere(

@@ -115,6 +115,8 @@ def test_a_run_that_goes_on_counts_as_working(ouvrage: Inside):
         (["start", "--price", "1/h", "--elsewhere", "--since", "2999-01-01"], "rental/future"),
         (["start", "--price", "1", "--elsewhere"], "price/no-unit"),
         (["start", "--price", "1/h", "--elsewhere", "--webhook", "ftp://x"], "rental/webhook"),
+        (["start", "--price", "1/h", "--elsewhere", "--webhook", "http://a:b@x"], "rental/webhook"),
+        (["start", "--price", "1/h", "--elsewhere", "--label", "last"], "rental/label"),
         (["start", "--price", "1/h", "--elsewhere", "--campaign", "a b"], "campaign/name"),
         (["stop", "--at", at(-5)], "rental/end"),
         (["stop", "none"], "rental/unknown"),
@@ -217,6 +219,24 @@ def test_a_command_is_told_and_must_end_well(ouvrage: Inside, tmp_path: Path):
     assert ouvrage("rental", "watch", "--once", "--on-alarm-command", passing).code == 0
     first, second = (json.loads(line) for line in heard.read_text().splitlines())
     assert first["alarm"] == second["alarm"]
+
+
+def test_one_machine_is_not_paid_for_twice_at_once(ouvrage: Inside):
+    _rented(ouvrage)
+    assert ouvrage("rental", "stop", "gpu", "--at", at(3600)).code == 0
+    twice = ("rental", "start", "--price", "1/h", "--since", at(1800))
+    said = ouvrage(*twice)
+    assert (said.code, "error[rental/overlap]" in said.err) == (2, True)
+    assert ouvrage(*twice, "--elsewhere", "--label", "other").code == 0
+    assert ouvrage("rental", "start", "--price", "1/h", "--since", at(3600)).code == 0
+    said = ouvrage("rental", "stop", "gpu", "--at", at(3601))
+    assert (said.code, "error[rental/overlap]" in said.err) == (2, True)
+    assert ouvrage("rental", "stop", "gpu", "--at", at(3000)).code == 0
+
+
+def test_a_length_of_time_beyond_a_year_is_none(ouvrage: Inside):
+    said = ouvrage("rental", "watch", "--every", "99999999999999h")
+    assert (said.code, "longer than a year" in said.err) == (2, True)
 
 
 def test_where_alarms_go_is_no_fact_and_forgotten_at_the_end(ouvrage: Inside, tmp_path: Path):

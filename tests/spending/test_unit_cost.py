@@ -119,7 +119,7 @@ def test_a_row_that_cannot_be_read_is_named(
         (["--electricity", "0.25", "--rate", "0/h"], "electricity/unreadable"),
         (["--electricity", "-1/kWh", "--rate", "0/h"], "electricity/negative"),
         (["--electricity", "0.25 EUR/kWh", "--rate", "2 USD/h"], "price/two-currencies"),
-        (["--electricity", "0.25/kWh", "--rate", "2/kWh"], "price/unreadable"),
+        (["--electricity", "0.25/kWh", "--rate", "2/kWh"], "price/unknown-unit"),
         (["--electricity", "0.25/kWh"], "command/usage"),
     ],
 )
@@ -173,3 +173,20 @@ def test_the_zeus_vectors_for_an_owner(ouvrage: Inside, zeus: list[str]):
 def test_the_zeus_vector_for_a_renter(ouvrage: Inside, zeus: list[str]):
     found = _exact(ouvrage, *zeus, "--electricity", "0.25/kWh", "--rate", "2/h")
     assert _cheapest(found, "imagenet", None) == (256, 250, Decimal("2.006533"))
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "1e-999999999", "9" * 5000, "\u0661", "1/2"])
+def test_a_number_that_cannot_be_is_named_by_its_line_and_fills_no_memory(
+    ouvrage: Inside, traces: list[str], tmp_path: Path, number: str
+):
+    (tmp_path / "power.csv").write_text(POWER + f"flowers,small,32,sgd,100,300,{number}\n")
+    said = ouvrage("unit-cost", *traces, "--electricity", "1/kWh", "--rate", "0/h")
+    assert (said.code, "power.csv:5" in said.err) == (2, True)
+
+
+def test_a_quote_that_is_not_closed_is_named_by_its_own_line(
+    ouvrage: Inside, traces: list[str], tmp_path: Path
+):
+    (tmp_path / "power.csv").write_text(POWER + 'flowers,small,32,sgd,100,300,"1\n')
+    said = ouvrage("unit-cost", *traces, "--electricity", "1/kWh", "--rate", "0/h")
+    assert (said.code, "power.csv:5" in said.err) == (2, True)

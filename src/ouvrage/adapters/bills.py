@@ -17,7 +17,8 @@ from ouvrage.adapters.catalogues.forms import csv_rows, load_json
 from ouvrage.adapters.catalogues.rows import Context, Fault, Row, number_in
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
-from ouvrage.pricing.market.invoice import BilledLine
+from ouvrage.base.numbers import decimal_text
+from ouvrage.pricing.market.invoice import CENT, BilledLine
 from ouvrage.pricing.rates.usage import moment_us
 
 _PLAIN = {
@@ -71,7 +72,9 @@ def bill_in(file: str, text: str) -> Bill:
     context = Context(catalogue="invoice", file=file, read_on="")
     faults: list[Fault] = []
     if file.lower().endswith(".json") or text.lstrip()[:1] in ("{", "["):
-        rows = [Row(cells, place, context) for place, cells in _vast_rows(file, text)]
+        rows = [
+            Row(cells, place, context) for place, cells in _vast_rows(file, text, context, faults)
+        ]
         return _bill("vast", rows, _vast_line, faults)
     rows = [Row(cells, place, context) for place, cells in csv_rows(text, context, faults)]
     names = {name for row in rows for name in row.cells}
@@ -82,7 +85,7 @@ def bill_in(file: str, text: str) -> Bill:
     raise OuvrageError(
         "invoice/form",
         f"{file} is in no form of bill that is known here",
-        where=(f"{file}:1   {', '.join(sorted(names))}"[:200],),
+        where=(f"{file}:1   {', '.join(sorted(names)) or 'no row under a line of names'}"[:200],),
         hint="FOCUS CSV, Vast.ai charges JSON, or CSV with the columns line,amount,currency",
     )
 
@@ -97,25 +100,56 @@ def _bill(form: str, rows: Iterable[Row], line_of: Any, faults: list[Fault]) -> 
     return Bill(form=form, lines=tuple(lines), faults=tuple(faults))
 
 
-def _vast_rows(file: str, text: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+def _vast_rows(
+    file: str, text: str, context: Context, faults: list[Fault]
+) -> Iterable[tuple[str, Mapping[str, Any]]]:
     value = load_json(file, text, "invoice/json")
     items: Any = value
     if isinstance(value, dict):
         items = next(
             (v for k in ("charges", "results", "items", "invoices") if (v := value.get(k))), None
         )
-    if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+    if not isinstance(items, list):
         raise OuvrageError(
             "invoice/form", f"{file} holds no list of charges", hint="a list under 'charges'"
         )
     for index, item in enumerate(items):
-        inner = item.get("items")
-        if isinstance(inner, list):
-            for number, each in enumerate(inner):
-                if isinstance(each, dict):
-                    yield f"charges[{index}].items[{number}]", each
-        else:
-            yield f"charges[{index}]", item
+        place = f"charges[{index}]"
+        inner = item.get("items") if isinstance(item, dict) else None
+        if not inner or not isinstance(inner, list):
+            yield from _tables([(place, item)], context, faults)
+            continue
+        yield from _tables(
+            ((f"{place}.items[{n}]", each) for n, each in enumerate(inner)), context, faults
+        )
+        _check_sum(Row(item, place, context), inner, faults)
+
+
+def _tables(
+    items: Iterable[tuple[str, Any]], context: Context, faults: list[Fault]
+) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """Those that are objects; the others are faults."""
+    for place, each in items:
+        if isinstance(each, dict):
+            yield place, each
+            continue
+        told = Row({}, place, context)
+        told.fault("charge", each, "an object with an amount")
+        faults += told.faults
+
+
+def _check_sum(row: Row, items: list[Any], faults: list[Fault]) -> None:
+    """A charge of several items is their sum, but for the rounding of each."""
+    if "amount" not in row.cells:
+        return
+    whole = _amount(row, "amount")
+    parts = [_signed(each.get("amount")) for each in items if isinstance(each, dict)]
+    known = [each for each in parts if each is not None]
+    if whole is not None and len(known) == len(items):
+        total = sum(known, Fraction(0))
+        if abs(whole - total) >= CENT * (len(items) + 1):
+            row.fault("amount", row.cells["amount"], f"{decimal_text(total)}, the sum of its items")
+    faults += row.faults
 
 
 def _vast_line(row: Row) -> BilledLine | None:
@@ -131,7 +165,7 @@ def _vast_line(row: Row) -> BilledLine | None:
         text=text,
         kind=_VAST.get(kind, kind_of(text)),
         amount=amount,
-        currency=row.text("currency") or "USD",
+        currency=(row.text("currency") or "USD").upper(),
         quantity=quantity,
         unit="h" if hours else row.text("rate_unit"),
         start=None,
@@ -155,8 +189,8 @@ def _line(row: Row, names: Mapping[str, tuple[str, ...]]) -> BilledLine | None:
         text=text,
         kind=kind_of(f"{text} {hint or ''}"),
         amount=amount,
-        currency=(row.text(found["currency"]) if found["currency"] else None) or "",
-        quantity=None if quantity is None or _null(row, quantity) else row.number(quantity),
+        currency=((row.text(found["currency"]) if found["currency"] else None) or "").upper(),
+        quantity=None if quantity is None else _quantity(row, quantity),
         unit=unit,
         start=_moment(row, found["from"]),
         end=_moment(row, found["to"]),
@@ -175,21 +209,33 @@ def _null(row: Row, name: str) -> bool:
 
 def _amount(row: Row, name: str) -> Fraction | None:
     """An amount, which may be negative: a credit."""
-    text = str(row.cells.get(name, "")).strip()
-    found = number_in(text.removeprefix("-"))
+    found = _signed(row.cells.get(name, ""))
     if found is None:
         row.fault(name, row.cells.get(name), "an amount of money")
-        return None
-    return -found if text.startswith("-") else found
+    return found
+
+
+def _quantity(row: Row, name: str) -> Fraction | None:
+    """A quantity, which is negative in a credit."""
+    found = _signed(row.cells.get(name, ""))
+    if found is None:
+        row.fault(name, row.cells.get(name), "a number")
+    return found
+
+
+def _signed(value: Any) -> Fraction | None:
+    text = str(value).strip()
+    found = number_in(text.removeprefix("-"))
+    return -found if found is not None and text.startswith("-") else found
 
 
 def _moment(row: Row, name: str | None) -> int | None:
     text = row.text(name) if name else None
     if text is None:
         return None
-    found = moment_us(text) or moment_us(f"{text}Z")
+    found = moment_us(text) or moment_us(f"{text}Z") or moment_us(f"{text}T00:00:00Z")
     if found is None and name:
-        row.fault(name, text, "a moment such as 2026-11-30T14:05:09Z")
+        row.fault(name, text, "a moment such as 2026-11-30T14:05:09Z, or a day")
     return found
 
 

@@ -97,6 +97,8 @@ def _place(directory: str) -> _Place:
     try:
         held = os.statvfs(directory)
         real = os.path.realpath(directory, strict=True)
+        if not os.path.isdir(real):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     except OSError as error:
         raise OuvrageError(
             "host/directory",

@@ -16,6 +16,7 @@ from ouvrage.adapters.home import make_private
 from ouvrage.base.errors import OuvrageError
 
 NAME = "power-limits.json"
+_GREATEST_MW = 100_000_000
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -35,16 +36,29 @@ def read(home: Path) -> dict[str, int] | None:
     file = home / NAME
     try:
         held = json.loads(file.read_bytes())
-        limits = {str(uuid): int(limit) for uuid, limit in held["limits"].items()}
+        limits = {_card(uuid): _milliwatts(limit) for uuid, limit in held["limits"].items()}
         booted = str(held["boot"])
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise OuvrageError(
             "tune/record", f"{file} cannot be read: {error}",
-            hint="it says which power limits to put back; nvidia-smi -q -d POWER shows the cards'",
+            hint="it says which power limits to put back; nvidia-smi -q -d POWER shows the cards'. "
+            "Delete it when they are right",
         ) from error  # fmt: skip
     return limits if booted == boot_id() else None
+
+
+def _card(uuid: str) -> str:
+    if not (0 < len(uuid) <= 80 and uuid.isascii() and uuid.isprintable()):
+        raise ValueError(f"{uuid[:80]!r} names no GPU")
+    return uuid
+
+
+def _milliwatts(limit: object) -> int:
+    if type(limit) is not int or not 0 < limit < _GREATEST_MW:
+        raise ValueError(f"{str(limit)[:40]!r} is no power limit in milliwatts")
+    return limit
 
 
 def write(home: Path, limits: Mapping[str, int]) -> None:

@@ -1,20 +1,25 @@
 """Telling somebody outside: a POST to a web address, or a command that gets the message.
 
-Decides what counts as told: an answer of 2xx, or exit code 0, within the deadline. Whoever calls
+Decides what counts as told: an answer of 2xx, or exit code 0, within the deadline, which is for all of
+it: an answer that drips is left behind, a command that hangs is ended with what it started. Whoever calls
 keeps the message until it was told, so a listener may hear it twice and knows it by its id.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
+import signal
 import subprocess
+import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 DEADLINE_S = 10.0
+_STDERR = 2
 Message = Mapping[str, Any]
 
 
@@ -27,6 +32,8 @@ def address_fault(url: str) -> str | None:
         return str(error)
     if parts.scheme not in ("http", "https"):
         return "it does not begin with http:// or https://"
+    if parts.username is not None:
+        return "it holds a user or a password, which would not be sent"
     if not parts.hostname or not url.isascii() or any(c <= " " for c in url):
         return "it names no host, or holds what must be escaped"
     return None
@@ -34,16 +41,26 @@ def address_fault(url: str) -> str | None:
 
 def post(url: str, message: Message, deadline_s: float = DEADLINE_S) -> str | None:
     """Post a message as JSON; None when it was taken, else why not."""
+    said: list[str | None] = []
+    worker = threading.Thread(
+        target=lambda: said.append(_post(url, message, deadline_s)), daemon=True
+    )
+    worker.start()
+    worker.join(deadline_s)
+    return said[0] if said else f"no whole answer within {deadline_s:g} s"
+
+
+def _post(url: str, message: Message, deadline_s: float) -> str | None:
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     make = http.client.HTTPSConnection if secure else http.client.HTTPConnection
     connection = make(parts.hostname or "", parts.port, timeout=deadline_s)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        body = json.dumps(message, ensure_ascii=False).encode()
+        body = json.dumps(message).encode()
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return str(error) or type(error).__name__
     finally:
         connection.close()
@@ -54,17 +71,25 @@ def call(command: str, message: Message, deadline_s: float = DEADLINE_S) -> str 
     """Give a message to a shell command, on standard input; None when it ended with 0, else why not."""
     known = {f"OUVRAGE_{name.upper()}": str(value) for name, value in message.items()}
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             ["/bin/sh", "-c", command],
-            input=json.dumps(message, ensure_ascii=False).encode() + b"\n",
+            stdin=subprocess.PIPE,
+            stdout=_STDERR,  # standard output is for the answer of this program
             env={**os.environ, **{name: _safe(text) for name, text in known.items()}},
-            timeout=deadline_s,
-            check=False,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError) as error:
         return str(error)
-    return None if done.returncode == 0 else f"it ended with {done.returncode}"
+    try:
+        child.communicate(json.dumps(message).encode() + b"\n", timeout=deadline_s)
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {deadline_s:g} s"
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    return None if child.returncode == 0 else f"it ended with {child.returncode}"
 
 
 def _safe(text: str) -> str:
-    return text.replace("\0", "")
+    return text.replace("\0", "").encode("utf-8", "backslashreplace").decode()

@@ -2,8 +2,8 @@
 
 Decides what is asked (a prompt of so many tokens, so many tokens back, streamed, with the server's
 own count of both) and how an answer ended: every way in which one can fail has a name, and none
-passes for a success. The count of tokens is the server's ``usage``; where it gives none, the pieces
-that came are counted and called that. A connection of its own for each request, as from people who
+passes for a success. The count of tokens is the server's ``usage``; where it gives none, or more
+than the request allows, the pieces that came are counted and called that. A connection of its own for each request, as from people who
 do not know of each other. No proxy is used, and the key is sent and never told.
 """
 
@@ -26,7 +26,8 @@ from ouvrage.base.errors import OuvrageError
 COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
 _PIECE = 65_536
 _LONGEST_LINE = 4 << 20
-_MOST_TOKENS = 1 << 40
+_MOST_ADDED = 1 << 16
+"""Tokens that a server's own words around a prompt may come to, beyond one for each byte sent."""
 _WORDS = [
     "time",
     "year",
@@ -131,14 +132,17 @@ def _text_of(number: int, words: int) -> Iterator[str]:
 
 def checked_url(text: str) -> str:
     """The address of a server without a slash at its end, or without ``/v1``. ``OuvrageError``."""
-    parts = urlsplit(text)
     try:
+        parts = urlsplit(text)
         proper = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        proper = False
-    if not proper or parts.query or parts.fragment or not text.isprintable() or " " in text:
+        parts, proper = None, False
+    if not parts or not proper or parts.query or parts.fragment or not _plain(text):
+        told = (
+            text if "@" not in text else "what was given (not shown, since it may hold a password)"
+        )
         raise OuvrageError(
-            "inference/server", f"{text!r} is no address of a server",
+            "inference/server", f"{told!r} is no address of a server",
             hint="--server http://127.0.0.1:8000",
         )  # fmt: skip
     if parts.username is not None:
@@ -147,6 +151,10 @@ def checked_url(text: str) -> str:
             hint="--api-key-file FILE sends a key and records none",
         )  # fmt: skip
     return text.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+def _plain(text: str) -> bool:
+    return text.isprintable() and text.isascii() and " " not in text
 
 
 def connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
@@ -175,7 +183,8 @@ def models(endpoint: Endpoint, timeout_s: float) -> list[str]:
         raise ValueError(f"HTTP {answer.status}")
     said: Any = json.loads(data)
     listed: Any = said.get("data") if isinstance(said, dict) else None
-    found = [entry.get("id") for entry in listed or [] if isinstance(entry, dict)]
+    entries: list[Any] = listed if isinstance(listed, list) else []
+    found = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     return [name for name in found if isinstance(name, str) and name]
 
 
@@ -204,7 +213,7 @@ class Exchange:
     ``run`` asks in the calling thread; ``stop`` ends it from another, with the status it gives.
     """
 
-    def __init__(self, endpoint: Endpoint, body: bytes, timeout_us: int) -> None:
+    def __init__(self, endpoint: Endpoint, body: bytes, timeout_us: int, *, asked_out: int) -> None:
         self.status = ""
         self.http: int | None = None
         self.words = ""
@@ -216,9 +225,11 @@ class Exchange:
         self.tokens_out: int | None = None
         self.tokens_cached: int | None = None
         self.counted: str | None = None
+        self.disbelieved = False
         self.timeout_us = timeout_us
         self._endpoint = endpoint
         self._body = body
+        self._most_out = max(1, asked_out) + 1  # some count the mark of the end
         self._socket: socket.socket | None = None
         self._stopped = ""
         self._pieces = 0
@@ -237,6 +248,9 @@ class Exchange:
         except (OSError, http.client.HTTPException) as error:
             self.words = str(error)[:200] or type(error).__name__
             status = "unreachable" if self.http is None else "cut"
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            # Whatever shape an answer has, its request ends and has a name.
+            self.words, status = type(error).__name__, "garbled"
         finally:
             line.close()
         self.ended = monotonic_us()
@@ -283,7 +297,10 @@ class Exchange:
             return
         said = _object(data)
         self._usage(said)
-        for choice in said.get("choices") or []:
+        choices = said.get("choices") or []
+        if not isinstance(choices, list):
+            raise _Ended("garbled")
+        for choice in choices:
             if not isinstance(choice, dict):
                 raise _Ended("garbled")
             if _words_of(choice):
@@ -306,11 +323,21 @@ class Exchange:
         usage = said.get("usage")
         if not isinstance(usage, dict):
             return
-        self.tokens_in = _number(usage.get("prompt_tokens"))
-        self.tokens_out = _number(usage.get("completion_tokens"))
+        self.tokens_in = self._believed(usage, "prompt_tokens", len(self._body) + _MOST_ADDED)
+        self.tokens_out = self._believed(usage, "completion_tokens", self._most_out)
         details = usage.get("prompt_tokens_details")
-        if isinstance(details, dict):
-            self.tokens_cached = _number(details.get("cached_tokens"))
+        if isinstance(details, dict) and self.tokens_in is not None:
+            self.tokens_cached = self._believed(details, "cached_tokens", self.tokens_in)
+
+    def _believed(self, said: Mapping[str, Any], name: str, most: int) -> int | None:
+        """A count that can be; one that cannot is not known, and told of."""
+        value = said.get(name)
+        if value is None:
+            return None
+        if type(value) is int and 0 <= value <= most:
+            return value
+        self.disbelieved = True
+        return None
 
     def _count(self) -> None:
         """Whose count the tokens are."""
@@ -350,7 +377,3 @@ def _words_of(choice: Mapping[str, Any]) -> bool:
         names = ("content", "reasoning_content", "reasoning", "tool_calls")
         places = (*places, *(delta.get(name) for name in names))
     return any(places)
-
-
-def _number(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < _MOST_TOKENS else None

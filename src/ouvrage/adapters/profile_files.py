@@ -20,6 +20,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade, grade_of
 from ouvrage.base.time import SECOND
 from ouvrage.metering.timeuse import KEYS
+from ouvrage.pricing.market.billing import DESTINATIONS
 from ouvrage.pricing.market.gpus import model_of
 from ouvrage.pricing.market.profile import Configuration, Moves, Needs, Profile, Timing
 from ouvrage.pricing.rates.quantity import duration_us
@@ -64,6 +65,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "interruptible": ("interruptible", "tolerates_interruption", "interruption_tolerated", "spot"),
     "mtbf": ("mtbf_h", "mtbf_hours", "mtbf"),
     "deadline": ("deadline_s", "deadline"),
+    "tax": ("tax", "tax_rate", "vat", "vat_rate"),
     "deadline_h": ("deadline_h", "deadline_hours"),
 }
 TIME: dict[str, str] = {
@@ -299,7 +301,7 @@ def _profile(fields: _Fields) -> Profile:
             dataset_gb=fields.gb("dataset"),
             results_gb=fields.gb("results"),
             out_before_gb=fields.gb("out_before") or Fraction(0),
-            egress_to=fields.text("egress_to"),
+            egress_to=destination(fields.text("egress_to")),
             checkpoint_gb=fields.gb("checkpoint"),
             checkpoint_every_s=fields.seconds("checkpoint_every"),
             volume_gb=fields.gb("volume"),
@@ -311,8 +313,37 @@ def _profile(fields: _Fields) -> Profile:
         interruptible=fields.flag("interruptible"),
         mtbf_h=fields.number("mtbf"),
         deadline_s=deadline if deadline is not None else hours,
+        tax=_tax(fields),
         notes=(*notes, *(f"{name[:60]!r} means nothing here" for name in fields.unknown)),
     )
+
+
+def destination(text: str | None) -> str | None:
+    """A destination of traffic by the word that plans' prices are told apart by, else as written."""
+    if text is None:
+        return None
+    word = " ".join(text.lower().replace("-", " ").replace("_", " ").split())
+    word = word.replace("another ", "other ").replace("cross ", "other ")
+    return word if word in DESTINATIONS else text
+
+
+def tax_in(text: str) -> Fraction | None:
+    """A rate of tax, as ``0.19`` or ``19 %``; None where it is none between 0 and 1."""
+    number = number_in(text.strip().removesuffix("%").strip())
+    if number is None:
+        return None
+    rate = number / 100 if text.strip().endswith("%") else number
+    return rate if rate <= 1 else None
+
+
+def _tax(fields: _Fields) -> Fraction | None:
+    path, value = fields.found.get("tax", ("tax", None))
+    if value is None or value == "":
+        return None
+    rate = None if isinstance(value, bool) else tax_in(str(value))
+    if rate is None:
+        raise fields.refuse(path, value, "a rate such as 0.19 or '19 %'")
+    return rate
 
 
 def _value(fields: _Fields, name: str) -> Any:
@@ -322,7 +353,7 @@ def _value(fields: _Fields, name: str) -> Any:
 def _positive(fields: _Fields, name: str) -> Fraction | None:
     value = fields.number(name)
     if value == 0:
-        raise fields.refuse(fields.found[name][0], "0", "how many units, more than none")
+        raise fields.refuse(fields.found[name][0], "0", "a number above 0")
     return value
 
 
@@ -350,12 +381,17 @@ def _timing(fields: _Fields) -> tuple[Timing, dict[str, Fraction], list[str]]:
         terms["unknown"] = terms.get("unknown", Fraction(0)) + likely - total
         notes.append(f"{float(likely - total):g} s of a unit are not divided by cause: unknown")
     low, high = fields.number("low"), fields.number("high")
+    grade = _grade(fields)
+    if grade < Grade.REPORTED:
+        notes.append(
+            f"a time that was written down is reported, and never {grade.word}: --run measures"
+        )
     timing = Timing(
         on=_configuration(fields, others),
         low=likely if low is None else min(low, likely),
         likely=likely,
         high=likely if high is None else max(high, likely),
-        grade=_grade(fields),
+        grade=max(grade, Grade.REPORTED),
         said_by=fields.text("said_by") or f"the profile {fields.file.rpartition('/')[2]}",
     )
     return timing, terms, notes

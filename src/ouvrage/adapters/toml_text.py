@@ -32,6 +32,10 @@ else:
 _LINE = re.compile(r"\(at line ([0-9]+)")
 
 
+LARGEST = 256 * 2**20
+"""No catalogue, bill or table of usage is larger; a device such as /dev/zero never ends."""
+
+
 def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
     """A TOML text as a dictionary with exact decimals; a text that is none is refused with its line."""
     try:
@@ -40,10 +44,10 @@ def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
         found = _LINE.search(str(error))
         number = int(found[1]) if found else None
         lines = text.splitlines()
-        line = lines[number - 1].strip() if number and number <= len(lines) else ""
+        line = lines[number - 1].strip()[:160] if number and number <= len(lines) else ""
         raise OuvrageError(
             code,
-            f"{file} is no TOML: {error}",
+            f"{file} is no TOML: {error}"[:300],
             where=(f"{file}:{number}   {line}" if number else file,),
             hint="texts stand in quotes, dates do not, and a table's name stands in brackets",
         ) from error
@@ -54,9 +58,17 @@ def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
 
 
 def read_text(path: Path, area: str) -> str:
-    """A text file, or a refusal."""
+    """A text file of at most ``LARGEST`` bytes, or a refusal."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise OuvrageError(
+                f"{area}/file",
+                f"{path} is larger than {LARGEST // 2**20} MiB",
+                hint="divide it into several files",
+            )
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise OuvrageError(
             f"{area}/file",

@@ -69,11 +69,18 @@ class PlugMeter:
 
 
 def fetched(url: str, most: int = MOST_BYTES) -> bytes:
-    """The body of a URL. ``OSError`` where it is not there in time, or too long."""
-    from http.client import HTTPException
-    from urllib.request import ProxyHandler, build_opener
+    """The body of a URL. ``OSError`` where it is not there in time, or too long.
 
-    opener = build_opener(ProxyHandler({}))
+    Nobody is asked but the one who was named: a redirect is an answer that says nothing.
+    """
+    from http.client import HTTPException
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
+
+    class Stays(HTTPRedirectHandler):
+        def redirect_request(self, *_: Any, **__: Any) -> None:
+            return None
+
+    opener = build_opener(ProxyHandler({}), Stays())
     try:
         with opener.open(url, timeout=TIMEOUT_S) as answer:
             data = answer.read(most + 1)

@@ -57,11 +57,15 @@ class Account:
         return sorted(found, key=lambda c: (c.node, c.device, c.channel or "", c.tenant or ""))
 
 
-def account(record: OwnerRecord, site: str, period: Period) -> Account:
-    """The account of a site over a period. Raises ``OuvrageError`` ``books/...``."""
+def account(record: OwnerRecord, site: str, period: Period, sums: Sums | None = None) -> Account:
+    """The account of a site over a period, posted into ``sums`` where given.
+
+    Raises ``OuvrageError`` ``books/...``.
+    """
     if record.site(site) is None:
         raise OuvrageError("books/site", f"no site is called {site!r}", hint="ouvrage init")
-    grid, sums, told = grid_of(record, site, period), Sums(), Told(notes={})
+    grid, told = grid_of(record, site, period), Told(notes={})
+    sums = Sums() if sums is None else sums
     earned(record, grid, sums, told)
     unknown = spent(record, grid, sums, told)
     _tax(record, grid, sums, unknown)

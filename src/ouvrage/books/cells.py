@@ -51,6 +51,14 @@ class Sum:
 Sums = dict[tuple[str, Cell], Sum]
 
 
+class Trail(Sums):
+    """Sums that remember each amount as it was posted, in whole nano-units, with its channel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.posted: list[tuple[Amount, int, str | None]] = []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
     """An amount under a line (``cost.rent``), exact, with how it was made and from which facts."""
@@ -65,6 +73,8 @@ class Amount:
 def post(sums: Sums, amount: Amount, weights: Weights) -> None:
     """Add an amount to cells in proportion to their weights; nothing of it is lost."""
     whole = nano(amount.value)
+    if isinstance(sums, Trail) and weights:
+        sums.posted.append((amount, whole, weights[0][0].channel))
     if len(weights) == 1:
         return _add(sums, amount, weights[0][0], whole)
     total = sum(weight for _, weight in weights)

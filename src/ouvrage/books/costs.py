@@ -12,25 +12,23 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 
-from ouvrage.base.grades import Grade
 from ouvrage.base.time import HOUR
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, post
 from ouvrage.books.depreciation import depreciation
-from ouvrage.books.energy import Used, energy_of
+from ouvrage.books.electricity import powered
+from ouvrage.books.hours import NO_HOURS, hours_worked
 from ouvrage.books.loans import interest_in
 from ouvrage.books.money import converted
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import Told
-from ouvrage.books.terms import TermBook, stated, term
+from ouvrage.books.terms import stated, term
 from ouvrage.model.assets import Asset, AssetRetired
 from ouvrage.model.cash import CostBill
 
-KWH = 3_600_000
-ENERGY, IDLE_ENERGY, LOAD_ENERGY = "memo.kwh", "memo.idle_kwh", "memo.load_kwh"
-"""Lines that are no money: energy used, what idling alone takes, what work all the time would take."""
 VARIABLE = ("electricity", "cooling", "fee", "bandwidth", "failed")
 FIXED = (
+    "standing",
     "parts",
     "support",
     "depreciation",
@@ -41,7 +39,7 @@ FIXED = (
     "stake",
     "other",
 )
-_BILLS = {
+LINE_OF_BILL = {
     "cooling": "cooling",
     "bandwidth": "bandwidth",
     "rent": "rent",
@@ -56,6 +54,7 @@ _BILLS = {
     "tax": "tax",
     "other": "other",
 }
+"""On which line a bill of each sort stands; one of electricity gives a price and no sum."""
 _MONTHLY = {
     "rent": "rent",
     "bandwidth": "bandwidth",
@@ -71,7 +70,7 @@ Unknown = dict[str, dict[str, str]]
 
 def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
     """Post every cost of the period but the tax on profit; what is not known, and why."""
-    electricity = _energy(_priced_by_bills(record, grid), grid, sums)
+    electricity = powered(record, grid, sums, told)
     _bills(record, grid, sums, told)
     for name, sort in _MONTHLY.items():
         _monthly(record, grid, name, sort, sums)
@@ -87,96 +86,10 @@ def spent(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> Unknown:
     return {line: devices for line, devices in found.items() if devices}
 
 
-def _energy(record: OwnerRecord, grid: Grid, sums: Sums) -> dict[str, str]:
-    """Power and cooling; by device, why one is not known."""
-    why: dict[str, str] = {}
-    about = f"site:{grid.site}"
-    prices = TermBook(record, grid.period.from_us, grid.period.to_us)
-    pue = [
-        at
-        for node in grid.nodes
-        for at in grid.terms.edges(f"node:{node}", ("pue", "cooling_metered"))
-    ]
-    for used in energy_of(grid, [*prices.edges(about, ("electricity",)), *pue]):
-        price = prices.at(about, "electricity", used.from_us)
-        if used.energy_j is None:
-            why[used.cell.device] = (
-                f"nobody said what {used.cell.device} draws: no meter reads it, and no power is "
-                "known here for its model"
-            )
-        elif price is None:
-            why[used.cell.device] = (
-                f"no price of electricity is stated, and none is assumed in {grid.currency}"
-            )
-        else:
-            _power(grid, used, price, sums)
-    return why
-
-
-def _power(grid: Grid, used: Used, price: Known[Fraction], sums: Sums) -> None:
-    kwh = (used.energy_j or Fraction(0)) / KWH
-    power = Amount(
-        line="cost.electricity",
-        value=kwh * price.value,
-        grade=max(used.grade, price.grade),
-        method=f"{used.method} x the price ({price.said_by or 'as stated'})",
-        keys=(*used.keys, *price.keys),
-    )
-    cell = [(used.cell, 1)]
-    post(sums, power, cell)
-    memo = Amount(line=ENERGY, value=kwh, grade=used.grade, method=used.method, keys=used.keys)
-    post(sums, memo, cell)
-    _cooling(grid, power, used.cell, used.from_us, sums)
-    about, hours = f"device:{used.cell.device}", Fraction(used.us, HOUR)
-    for line, name in ((IDLE_ENERGY, "idle_power_w"), (LOAD_ENERGY, "load_power_w")):
-        watts = grid.terms.at(about, name, used.from_us)
-        if watts is not None:
-            value = watts.value * hours / 1000
-            value = min(value, kwh) if line == IDLE_ENERGY else value
-            how = f"{name} x the time ({watts.said_by or 'as stated'})"
-            post(
-                sums,
-                Amount(line=line, value=value, grade=watts.grade, method=how, keys=watts.keys),
-                cell,
-            )
-
-
-def _cooling(grid: Grid, power: Amount, cell: Cell, at_us: int, sums: Sums) -> None:
-    about = f"node:{cell.node}"
-    pue, metered = (grid.terms.at(about, name, at_us) for name in ("pue", "cooling_metered"))
-    if pue is None or (metered is not None and metered.value):
-        return
-    cooling = Amount(
-        line="cost.cooling",
-        value=power.value * (pue.value - 1),
-        grade=max(power.grade, pue.grade),
-        method=f"power x (PUE - 1) ({pue.said_by or 'as stated'})",
-        keys=(*power.keys, *pue.keys),
-    )
-    post(sums, cooling, [(cell, 1)])
-
-
-def _priced_by_bills(record: OwnerRecord, grid: Grid) -> OwnerRecord:
-    """The record with the price of electricity bills that state their energy, where nothing else does."""
-    about = f"site:{grid.site}"
-    if any(each.grade < Grade.ASSUMED for each in record.terms.get((about, "electricity"), ())):
-        return record
-    for each in record.bills:
-        bill, share = each.value, grid.period.overlap(each.valid_from, each.end)
-        if bill.sort == "electricity" and bill.energy_j and share and grid.holds(bill.about):
-            money = converted(
-                record, bill.amount, bill.currency, grid.currency, each.valid_from, each
-            )
-            price = money.amount * KWH / bill.energy_j
-            said_by = f"bill {bill.number}"
-            record = record.with_term(about, "electricity", price, like=each, said_by=said_by)
-    return record
-
-
 def _bills(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> None:
     for each in record.bills:
         bill, period = each.value, grid.period
-        line, us = _BILLS.get(bill.sort), period.overlap(each.valid_from, each.end)
+        line, us = LINE_OF_BILL.get(bill.sort), period.overlap(each.valid_from, each.end)
         at_once = each.valid_from == each.end and period.from_us <= each.valid_from < period.to_us
         if line is None or not (us or at_once) or not _concerns(record, grid, bill.about):
             continue
@@ -371,6 +284,14 @@ def _depreciation(record: OwnerRecord, grid: Grid, sums: Sums, told: Told) -> di
     }
 
 
+_LOSES = {
+    "straight-line": "price less residual value over the part's life",
+    "declining": "a share of what the part is still worth each year",
+    "hours": "price less residual value over the part's hours of work",
+    "retired": "what the part lost until it left use, and then less than it was worth",
+}
+
+
 def _part_loses(
     record: OwnerRecord,
     grid: Grid,
@@ -380,14 +301,15 @@ def _part_loses(
     told: Told,
 ) -> None:
     asset = each.value
-    lost = depreciation(each, retired, grid.period, Fraction(0), grid.period.zone)
+    worked = hours_worked(record, grid, each) if asset.method == "hours" else NO_HOURS
+    lost = depreciation(each, retired, grid.period, worked, grid.period.zone)
     if not lost:
         return
     money = converted(record, asset.price, asset.currency, grid.currency, each.valid_from, each)
     told.add(money.note)
     amount = Amount(
         line="cost.depreciation", value=lost * money.amount / Fraction(asset.price),
-        grade=money.grade, method="price less residual value over the part's life",
+        grade=money.grade, method=_LOSES[asset.method if retired is None else "retired"],
         keys=money.keys,
     )  # fmt: skip
     from_us = max(each.valid_from, grid.period.from_us)

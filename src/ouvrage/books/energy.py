@@ -1,34 +1,50 @@
-"""How much energy a site's machines took in a period, by meter where there is one.
+"""How much energy a site's machines took in a period: by meter where there is one, else by their states.
 
-Decides what stands in for the time that no meter covers: the power of each device by its state. Time of
-one device in one state under the same terms is added up first, so that a month of a thousand GPUs is a
-few thousand sums.
+Decides that the meter at the wall says how much, and that counters of GPUs only divide it: two public
+reports found the wall at 1.8 to 2.2 times the GPU's sensor. A machine's own meter counts before the
+site's, and the site's says what is left for the machines without one. What no meter covers is estimated
+from the watts of each device by its state, and stays apart. Joules of a meter are whole and every split
+of them adds up. Time in one state under the same terms is added up first, so that a month of a thousand
+GPUs without meters is a few thousand sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import split_whole
 from ouvrage.base.time import SECOND
 from ouvrage.books.calendar import Stretch
 from ouvrage.books.cells import Cell, Grid, cell_of
-from ouvrage.books.record import Known
+from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.spans import merged
+from ouvrage.books.tariffs import KWH, PriceBook
+from ouvrage.books.wall import ORDER, Counter, Part, Reads, metered
+from ouvrage.model.meters import EnergyRead
 
 TERMS = ("idle_power_w", "load_power_w")
 UNSEEN = ("held", "unknown")
 """States in which nobody saw the load: power is taken half way between idle and full."""
 _AT_WORK = {"working": Fraction(1), **dict.fromkeys(UNSEEN, Fraction(1, 2))}
 """The share of the way from idle to full power in a state; of the others it is nothing."""
+ATTO = 10**18
+BY_STATE = "watts for each state x its time, no meter"
+_BY_GPU = "read by a meter ({}), divided by the GPUs' counters"
+_BY_POWER = "read by a meter ({}), divided by watts x time"
 
 
 @dataclass(slots=True)
 class Used:
-    """Time of a device in one state under the same terms, and its energy; None where nobody can say.
+    """Energy of a device in one cell under the same terms and source of price, metered or not.
 
-    ``from_us`` is its first moment.
+    ``us`` is its time and ``priced`` price times that time (in the price book's fraction) where no
+    meter reads; ``joules`` and ``cost`` (in 10^-18 of the currency) where one does. ``from_us`` is its
+    first moment; ``cooled``: a meter reads the cooling.
     """
 
     cell: Cell
@@ -36,63 +52,425 @@ class Used:
     idle: Known[Fraction] | None
     load: Known[Fraction] | None
     share: Fraction
+    cooled: bool
+    read: Grade | None = None
+    method: str = BY_STATE
     us: int = 0
+    priced: int = 0
+    joules: int = 0
+    cost: int = 0
     facts: dict[str, None] = field(default_factory=dict)
 
     @property
-    def energy_j(self) -> Fraction | None:
-        """Watts by time."""
+    def watts(self) -> Fraction | None:
+        """Its power by its state; None where nobody can say."""
         if self.idle is None or self.load is None:
             return None
-        watts = self.idle.value + (self.load.value - self.idle.value) * self.share
-        return watts * self.us / SECOND
+        return self.idle.value + (self.load.value - self.idle.value) * self.share
+
+    @property
+    def energy_j(self) -> Fraction | None:
+        """What a meter read, else watts by time."""
+        if self.read is not None:
+            return Fraction(self.joules)
+        watts = self.watts
+        return None if watts is None else watts * self.us / SECOND
+
+    def money(self, book: PriceBook) -> Fraction | None:
+        """What it cost; None where its energy is not known."""
+        if self.read is not None:
+            return Fraction(self.cost, ATTO)
+        watts = self.watts
+        if watts is None:
+            return None
+        return watts * self.priced / (book.denominator * SECOND * KWH)
 
     @property
     def grade(self) -> Grade:
-        """Power that is stated once for every hour is an assumption about each of them."""
-        return Grade.ASSUMED
-
-    @property
-    def method(self) -> str:
-        """How the energy was found, in words."""
-        return "watts for each state x its time, no meter"
+        """A meter's own; power that is stated once for every hour is an assumption about each."""
+        return Grade.ASSUMED if self.read is None else self.read
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The facts that it stands on."""
+        if self.read is not None:
+            return tuple(self.facts)
         terms = [key for each in (self.idle, self.load) if each is not None for key in each.keys]
         return (*terms, *self.facts)
 
 
-def energy_of(grid: Grid, prices: Iterable[int]) -> Iterable[Used]:
-    """The energy of every device of a site, cut where a price begins to hold."""
-    found: dict[tuple[object, ...], Used] = {}
-    edges = sorted(set(prices))
-    for stretch in grid.all():
-        about, cell = f"device:{stretch.device}", cell_of(stretch)
-        share = _AT_WORK.get(stretch.state, Fraction(0))
-        for begins, ends, cut in _pieces(grid, stretch, edges):
-            idle, load = (grid.terms.at(about, name, begins) for name in TERMS)
-            key = (cell, share, cut, id(idle), id(load))
-            used = found.get(key)
-            if used is None:
-                used = found[key] = Used(
-                    cell=cell, from_us=begins, idle=idle, load=load, share=share
-                )
-            used.us += ends - begins
-            for fact in stretch.facts:
-                used.facts[fact] = None
-    return found.values()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Joules that a meter read and no device stands for: a machine without a GPU, or beside all."""
+
+    about: str
+    part: Part
+    joules: int
 
 
-def _pieces(grid: Grid, stretch: Stretch, edges: list[int]) -> Iterator[tuple[int, int, int]]:
-    """A stretch cut at every edge of a price or of a term of its device, numbered by price."""
-    begins = stretch.from_us
-    cuts = [
-        at
-        for at in (*edges, *grid.terms.edges(f"device:{stretch.device}", TERMS))
-        if begins < at < stretch.to_us
-    ]
-    for at in (*sorted(set(cuts)), stretch.to_us):
-        yield begins, at, sum(edge <= begins for edge in edges)
-        begins = at
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyAccount:
+    """All energy of a site's machines: ``used`` by devices, ``lost`` beside them, ``cooling`` metered.
+
+    ``read_j`` is what meters read of the machines by object; it equals what was given to devices and
+    lost, to the joule. ``metered_us`` is the device time that they cover, of ``us``. ``load`` are
+    stretches of time with the joules used in each, cooling included, where they were asked for.
+    """
+
+    used: Sequence[Used]
+    lost: Sequence[Lost]
+    cooling: Sequence[tuple[str, Part]]
+    read_j: Mapping[str, int]
+    metered_us: int
+    us: int
+    notes: tuple[str, ...]
+    load: Sequence[tuple[int, int, Fraction]]
+
+    @property
+    def metered_j(self) -> int:
+        """What devices were given of what meters read."""
+        return sum(each.joules for each in self.used if each.read is not None)
+
+    @property
+    def estimated_j(self) -> Fraction:
+        """What no meter read, by states, as far as anybody can say."""
+        return sum(
+            (each.energy_j or Fraction(0) for each in self.used if each.read is None), Fraction(0)
+        )
+
+
+def energy_of(
+    record: OwnerRecord, grid: Grid, book: PriceBook, *, load: bool = False
+) -> EnergyAccount:
+    """The energy of every device of a site, cut where another source of prices begins."""
+    return _Taking(record, grid, book, load).taken()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Piece:
+    """A piece of a device's stretch under the same terms and source of prices."""
+
+    stretch: Stretch
+    cell: Cell
+    from_us: int
+    to_us: int
+    idle: Known[Fraction] | None
+    load: Known[Fraction] | None
+    share: Fraction
+    cut: int
+    place: int
+    cooled: bool
+
+    @property
+    def watts(self) -> Fraction | None:
+        if self.idle is None or self.load is None:
+            return None
+        return self.idle.value + (self.load.value - self.idle.value) * self.share
+
+    def within(self, from_us: int, to_us: int) -> int:
+        """How much of it lies between two moments."""
+        return min(self.to_us, to_us) - max(self.from_us, from_us)
+
+
+class _Taking:
+    """One walk over the stretches of a site, with what meters read beside them."""
+
+    def __init__(self, record: OwnerRecord, grid: Grid, book: PriceBook, load: bool) -> None:
+        self.grid, self.book, self.keeps_load = grid, book, load
+        self.begins, self.ends = grid.period.from_us, grid.period.to_us
+        self.edges = [at for at in book.edges() if self.begins < at < self.ends]
+        self.notes: dict[str, None] = {}
+        self.about: dict[str, list[Known[EnergyRead]]] = {}
+        for read in record.energy:
+            if read.meets(self.begins, self.ends) and read.valid_to is not None:
+                self.about.setdefault(read.value.about, []).append(read)
+        self.site = f"site:{grid.site}"
+        self.cooling = self._cooling()
+        self.cooled = {
+            node: merged(
+                (part.from_us, part.to_us)
+                for about, part in self.cooling
+                if about in (self.site, f"node:{node}")
+            )
+            for node in grid.nodes
+        }
+        self.counters = {
+            name: Counter(gpu)
+            for name in grid.models
+            if (gpu := _scoped(self.about.get(f"device:{name}", ()), ("gpu",)))
+        }
+        self.used: dict[tuple[object, ...], Used] = {}
+        self.milliwatts: dict[tuple[int, int, Fraction], int] = {}
+        self.lost: list[Lost] = []
+        self.read_j: dict[str, int] = {}
+        self.load: list[tuple[int, int, Fraction]] = []
+        self.us = self.metered_us = 0
+        self._tell_unread()
+
+    def _tell_unread(self) -> None:
+        for about, reads in self.about.items():
+            if about.startswith("device:") and _scoped(reads, ORDER):
+                self.notes[
+                    f"the meter before {about} is not read: a meter counts before a node or a site"
+                ] = None
+
+    def _cooling(self) -> list[tuple[str, Part]]:
+        found: list[tuple[str, Part]] = []
+        for about in (self.site, *(f"node:{node}" for node in self.grid.nodes)):
+            reads = _scoped(self.about.get(about, ()), ("cooling",))
+            found += [
+                (about, part)
+                for part in metered(reads, ("cooling",), self.begins, self.ends, self.edges)
+            ]
+        return found
+
+    def taken(self) -> EnergyAccount:
+        own = {
+            node: metered(
+                _scoped(self.about.get(f"node:{node}", ()), ORDER), ORDER, self.begins, self.ends,
+                self.edges,
+            )
+            for node in self.grid.nodes
+        }  # fmt: skip
+        whole = self._whole(own)
+        shared: dict[int, list[_Piece]] = {index: [] for index in range(len(whole))}
+        for node, parts in own.items():
+            pieces = self._pieces(node, whole)
+            if parts:
+                pieces = self._read(node, parts, list(pieces))
+            for piece in pieces:
+                inside = _inside(whole, piece.from_us)
+                if inside is None:
+                    self._estimate(piece)
+                else:
+                    shared[inside].append(replace(piece, cooled=True))  # cooling is in it
+        for index, pieces in shared.items():
+            self._give(self.site, [whole[index]], pieces)
+        self.us += sum(stretch.us for stretch in self.grid.all())
+        if self.keeps_load:
+            self.load += [
+                (part.from_us, part.to_us, Fraction(part.joules)) for _, part in self.cooling
+            ]
+        return EnergyAccount(
+            used=list(self.used.values()), lost=self.lost, cooling=self.cooling, read_j=self.read_j,
+            metered_us=self.metered_us, us=self.us, notes=tuple(self.notes), load=self.load,
+        )  # fmt: skip
+
+    def _whole(self, own: Mapping[str, Sequence[Part]]) -> list[Part]:
+        """What the site's meter read beyond the meters of its machines and of its cooling."""
+        reads = _scoped(self.about.get(self.site, ()), ORDER)
+        if not reads:
+            return []
+        chilled: dict[str, list[Part]] = {}
+        for about, part in self.cooling:
+            chilled.setdefault(about, []).append(part)
+        beside = [*own.values(), *chilled.values()]
+        cuts = {at for parts in beside for part in parts for at in (part.from_us, part.to_us)}
+        found: list[Part] = []
+        for part in metered(reads, ORDER, self.begins, self.ends, {*cuts, *self.edges}):
+            behind = [
+                parts[index].joules_in(part.from_us, part.to_us)
+                for parts in beside
+                if (index := _inside(parts, part.from_us)) is not None
+            ]
+            left = part.joules - sum(behind)
+            if left < 0:
+                words = "the site's meter read less than the meters behind it: nothing is left then"
+                self.notes[words] = None
+            found.append(replace(part, joules=max(0, left), scope=f"{part.scope} of the site"))
+        return found
+
+    def _pieces(self, node: str, whole: Sequence[Part]) -> Iterator[_Piece]:
+        """The stretches of a node's devices, cut where terms, prices or the site's meter change."""
+        terms, edges = self.grid.terms, self.edges
+        cooled = self.cooled[node]
+        cuts = {at for part in whole for at in (part.from_us, part.to_us)}
+        cuts |= {at for span in cooled for at in span}
+        places = sorted(terms.edges(f"node:{node}", ("pue", "cooling_metered")))
+        for device, stretches in self.grid.stretches[node].items():
+            about = f"device:{device}"
+            inside = sorted({*cuts, *edges, *places, *terms.edges(about, TERMS)})
+            for stretch in stretches:
+                cell, share = cell_of(stretch), _AT_WORK.get(stretch.state, Fraction(0))
+                first = bisect_right(inside, stretch.from_us)
+                last = bisect_left(inside, stretch.to_us)
+                for begins, ends in pairwise((stretch.from_us, *inside[first:last], stretch.to_us)):
+                    idle, load = (terms.at(about, name, begins) for name in TERMS)
+                    yield _Piece(
+                        stretch=stretch, cell=cell, from_us=begins, to_us=ends, idle=idle, load=load,
+                        share=share, cut=bisect_right(edges, begins), place=bisect_right(places, begins),
+                        cooled=bool(cooled) and any(a <= begins < b for a, b in cooled),
+                    )  # fmt: skip
+
+    def _used(self, piece: _Piece, read: Grade | None, method: str) -> Used:
+        key = (
+            piece.cell, piece.share, piece.cut, piece.cooled, piece.place, id(piece.idle), id(piece.load),
+            read, method,
+        )  # fmt: skip
+        used = self.used.get(key)
+        if used is None:
+            used = self.used[key] = Used(
+                cell=piece.cell, from_us=piece.from_us, idle=piece.idle, load=piece.load,
+                share=piece.share, cooled=piece.cooled, read=read, method=method,
+            )  # fmt: skip
+        return used
+
+    def _estimate(self, piece: _Piece, share: Fraction | None = None) -> None:
+        """Count a piece, or the ``share`` of it that no meter covers, by its state."""
+        used = self._used(piece, None, BY_STATE)
+        us, priced = piece.to_us - piece.from_us, self.book.integral(piece.from_us, piece.to_us)
+        if share is not None:
+            us, priced = int(us * share), int(priced * share)
+        used.us += us
+        used.priced += priced
+        for fact in piece.stretch.facts:
+            used.facts[fact] = None
+        watts = piece.watts if self.keeps_load else None
+        if watts is not None:
+            joules = watts * us / SECOND
+            self._keep(piece.from_us, piece.to_us, joules, piece.cell.node, cooled=piece.cooled)
+
+    def _keep(self, from_us: int, to_us: int, joules: Fraction, node: str, *, cooled: bool) -> None:
+        """Remember when energy was used, with what its cooling takes by PUE."""
+        factor = Fraction(1) if cooled else overhead(self.grid, node, from_us)
+        self.load.append((from_us, to_us, joules * factor))
+
+    def _read(self, node: str, parts: Sequence[Part], pieces: list[_Piece]) -> Iterator[_Piece]:
+        """Give what a node's meter read to its devices; the pieces of time that it does not cover."""
+        about = f"node:{node}"
+        counted = [
+            self.counters[p.stretch.device] for p in pieces if p.stretch.device in self.counters
+        ]
+        for begins, ends, inside in _frames(pieces, self.begins, self.ends):
+            runs: dict[tuple[object, ...], list[Part]] = {}
+            at = begins
+            for part in _between(parts, begins, ends):
+                if at < part.from_us:
+                    yield from (replace(p, from_us=at, to_us=part.from_us) for p in inside)
+                at = part.to_us
+                alone = part.from_us if counted or part.covered < 1 else None
+                runs.setdefault((part.grade, part.scope, alone), []).append(part)
+            if at < ends:
+                yield from (replace(p, from_us=at, to_us=ends) for p in inside)
+            for run in runs.values():
+                self._give(about, run, inside)
+
+    def _give(self, about: str, run: Sequence[Part], pieces: Sequence[_Piece]) -> None:
+        """Give what a meter read in parts alike to the devices behind it; nothing of it is lost."""
+        joules = sum(part.joules for part in run)
+        self.read_j[about] = self.read_j.get(about, 0) + joules
+        for part in run:
+            self._keep_part(about, part)
+        if not pieces:
+            self.lost += [Lost(about=about, part=part, joules=part.joules) for part in run]
+            return
+        covered = run[0].covered
+        us = sum(part.to_us - part.from_us for part in run)
+        weights, by_gpu = self._weights(run, pieces)
+        cost = sum(self._cost(part) for part in run)
+        method = (_BY_GPU if by_gpu else _BY_POWER).format(run[0].scope)
+        keys = dict.fromkeys(key for part in run for key in part.keys)
+        shares = zip(pieces, split_whole(joules, weights), split_whole(cost, weights), strict=True)
+        for piece, part_j, money in shares:
+            within = min(us, piece.within(run[0].from_us, run[-1].to_us))
+            used = self._used(piece, run[0].grade, method)
+            used.us += int(within * covered)
+            self.metered_us += int(within * covered)
+            used.joules += part_j
+            used.cost += money
+            used.facts.update(keys)
+            used.facts.update(dict.fromkeys(by_gpu.get(piece.stretch.device, ())))
+            if covered < 1:
+                left = replace(piece, from_us=max(piece.from_us, run[0].from_us),
+                               to_us=min(piece.to_us, run[0].to_us))  # fmt: skip
+                self._estimate(left, 1 - covered)
+
+    def _cost(self, part: Part) -> int:
+        """What was read in a part at the prices of its time, in 10^-18 of the currency."""
+        priced = part.joules * self.book.integral(part.from_us, part.to_us) * ATTO
+        return priced // (self.book.denominator * KWH * (part.to_us - part.from_us))
+
+    def _keep_part(self, about: str, part: Part) -> None:
+        if self.keeps_load:
+            node = about.removeprefix("node:")
+            inside = about == self.site or any(
+                a <= part.from_us < b for a, b in self.cooled.get(node, ())
+            )
+            joules = Fraction(part.joules)
+            self._keep(part.from_us, part.to_us, joules, node, cooled=inside)
+
+    def _milliwatts(self, piece: _Piece) -> int:
+        key = (id(piece.idle), id(piece.load), piece.share)
+        found = self.milliwatts.get(key)
+        if found is None:
+            found = self.milliwatts[key] = max(0, round((piece.watts or 0) * 1000))
+        return found
+
+    def _weights(
+        self, run: Sequence[Part], pieces: Sequence[_Piece]
+    ) -> tuple[list[int], dict[str, tuple[str, ...]]]:
+        """In what proportion pieces take what was read, and the GPUs' facts where these said it."""
+        part = run[0]
+        times = [piece.within(part.from_us, run[-1].to_us) for piece in pieces]
+        by_power = [self._milliwatts(piece) * us for piece, us in zip(pieces, times, strict=True)]
+        by_power = by_power if any(by_power) else times
+        devices = dict.fromkeys(piece.stretch.device for piece in pieces)
+        if len(run) > 1 or len(devices) < 2 or not devices.keys() <= self.counters.keys():
+            return by_power, {}
+        read = {name: self.counters[name].between(part.from_us, part.to_us) for name in devices}
+        joules = {name: found[0] for name, found in read.items() if found is not None}
+        if len(joules) < len(devices) or not any(joules.values()):
+            return by_power, {}
+        keys = {name: found[1] for name, found in read.items() if found is not None}
+        weights = list(by_power)
+        for name, whole in joules.items():
+            mine = [index for index, piece in enumerate(pieces) if piece.stretch.device == name]
+            inside = [by_power[i] for i in mine]
+            inside = inside if any(inside) else [1] * len(mine)
+            for index, share in zip(mine, split_whole(whole * 10**6, inside), strict=True):
+                weights[index] = share
+        return weights, keys
+
+
+def _frames(
+    pieces: Sequence[_Piece], from_us: int, to_us: int
+) -> Iterator[tuple[int, int, list[_Piece]]]:
+    """Stretches of time in which the same pieces of all devices stand, those without any among them."""
+    edges = sorted({from_us, to_us, *(at for p in pieces for at in (p.from_us, p.to_us))})
+    place = {at: index for index, at in enumerate(edges)}
+    inside: list[list[_Piece]] = [[] for _ in edges]
+    for piece in pieces:
+        for index in range(place[piece.from_us], place[piece.to_us]):
+            inside[index].append(piece)
+    for (begins, ends), found in zip(pairwise(edges), inside, strict=False):
+        yield begins, ends, found
+
+
+def _between(parts: Sequence[Part], from_us: int, to_us: int) -> Iterator[Part]:
+    """The parts of a stretch of time, cut at its ends."""
+    first = bisect_right(parts, from_us, key=lambda part: part.to_us)
+    for part in parts[first:]:
+        if part.from_us >= to_us:
+            return
+        begins, ends = max(part.from_us, from_us), min(part.to_us, to_us)
+        if (begins, ends) == (part.from_us, part.to_us):
+            yield part
+        else:
+            yield replace(part, from_us=begins, to_us=ends, joules=part.joules_in(begins, ends))
+
+
+def overhead(grid: Grid, node: str, at_us: int) -> Fraction:
+    """By what the energy of a machine is multiplied for its cooling: its PUE, 1 where none counts."""
+    about = f"node:{node}" if node in grid.nodes else f"site:{grid.site}"
+    pue, off = (grid.terms.at(about, name, at_us) for name in ("pue", "cooling_metered"))
+    return Fraction(1) if pue is None or (off is not None and off.value) else pue.value
+
+
+def _scoped(reads: Reads, scopes: Sequence[str]) -> list[Known[EnergyRead]]:
+    return [read for read in reads if read.value.scope in scopes]
+
+
+def _inside(parts: Sequence[Part], at_us: int) -> int | None:
+    """The number of the part in which a moment lies."""
+    index = bisect_right(parts, at_us, key=lambda part: part.from_us) - 1
+    return index if index >= 0 and at_us < parts[index].to_us else None

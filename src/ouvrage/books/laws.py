@@ -14,9 +14,13 @@ from itertools import pairwise
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.account import Account, account, money
 from ouvrage.books.calendar import calendar, hours_by_state, in_turn, placements
+from ouvrage.books.cells import grid_of
+from ouvrage.books.energy import energy_of
+from ouvrage.books.journal import journal, lines_of
 from ouvrage.books.period import Period, month_of
-from ouvrage.books.pnl import BY, COSTS, Statement, key_of, sheet_of
+from ouvrage.books.pnl import BY, COSTS, Statement, key_of, pnl, sheet_of
 from ouvrage.books.record import OwnerRecord, owner_record
+from ouvrage.books.tariffs import PriceBook
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.laws import Law
 
@@ -74,6 +78,29 @@ def _stood(record: OwnerRecord, device: str, period: Period) -> int:
     return total
 
 
+def _energy_adds_up(records: Sequence[Recorded]) -> Found:
+    record = owner_record(records)
+    for site, period in _months(record):
+        try:
+            yield from energy_breaches(record, site, period)
+        except OuvrageError:  # refused for want of a rate: nothing is priced, so nothing is wrong
+            continue
+
+
+def energy_breaches(record: OwnerRecord, site: str, period: Period) -> Found:
+    """Where what meters read is not what was given to devices and what was lost beside them."""
+    grid = grid_of(record, site, period)
+    book = PriceBook(record, site, period.from_us, period.to_us)
+    taken = energy_of(record, grid, book)
+    read, lost = sum(taken.read_j.values()), sum(each.joules for each in taken.lost)
+    if read != taken.metered_j + lost:
+        given = f"{taken.metered_j} J were given to devices and {lost} J to none"
+        yield f"site:{site} {period.name}", f"meters read {read} J; {given}"
+    stood = sum(stretch.us for stretch in grid.all())
+    if stood != taken.us:
+        yield f"site:{site} {period.name}", f"{taken.us} us of {stood} us have a power"
+
+
 def _money_adds_up(records: Sequence[Recorded]) -> Found:
     record = owner_record(records)
     for site, period in _months(record):
@@ -111,6 +138,34 @@ def account_breaches(made: Account) -> Found:
             yield where, f"revenue {revenue} less costs {costs} is not the margin {margin}"
 
 
+def _journal_adds_up(records: Sequence[Recorded]) -> Found:
+    record = owner_record(records)
+    for site, period in _months(record):
+        try:
+            yield from journal_breaches(record, site, period)
+        except OuvrageError:  # refused for want of a rate, as the statement is
+            continue
+
+
+def journal_breaches(record: OwnerRecord, site: str, period: Period) -> Found:
+    """Entries that do not balance, and lines of the statement that the journal has otherwise."""
+    found = journal(record, site, period)
+    where = f"site:{site} {period.name}"
+    for entry in found.entries:
+        if sum(posting.nano for posting in entry.postings):
+            yield where, f"the entry {entry.text} of {entry.day} does not balance"
+    statement = pnl(record, site, period, "site", payback=False).total
+    lines = lines_of(found)
+    for line, nano in lines.items():
+        figure = statement.figures[line]
+        if figure.value is not None and figure.value != money(nano):
+            yield where, f"{line} is {figure.value}, the journal has {money(nano)}"
+    margin = statement["margin.net"].value
+    left = sum(nano if line.startswith("revenue.") else -nano for line, nano in lines.items())
+    if margin is not None and margin != money(left):
+        yield where, f"the margin is {margin}, the journal leaves {money(left)}"
+
+
 def statement_breaches(statement: Statement) -> Found:
     """Whether the rows of a statement add up to its total, figure by figure."""
     for path, figure in statement.total.figures.items():
@@ -130,6 +185,16 @@ def statement_breaches(statement: Statement) -> Found:
 
 
 LAWS: tuple[Law, ...] = (
+    Law(
+        name="books/journal-adds-up",
+        statement="every entry balances, and the journal's income and expenses are the statement's",
+        check=_journal_adds_up,
+    ),
+    Law(
+        name="books/energy-adds-up",
+        statement="what meters read is what was given to devices and what was lost, to the joule",
+        check=_energy_adds_up,
+    ),
     Law(
         name="books/time-adds-up",
         statement="the states of a device add up to the time that it stood in a machine in service",

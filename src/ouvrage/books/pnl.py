@@ -17,7 +17,8 @@ from ouvrage.base.time import HOUR
 from ouvrage.books.account import Account, account, money
 from ouvrage.books.calendar import SOLD
 from ouvrage.books.cells import UNNAMED, Cell, Sum
-from ouvrage.books.costs import ENERGY, FIXED, IDLE_ENERGY, LOAD_ENERGY, VARIABLE
+from ouvrage.books.costs import FIXED, VARIABLE
+from ouvrage.books.electricity import CARBON, ENERGY, IDLE_ENERGY, LOAD_ENERGY
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import OwnerRecord
 from ouvrage.books.revenue import ASKED, ASKED_HOURS, LINES, SOLD_HOURS
@@ -429,8 +430,16 @@ def _limits(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     else:
         why = chosen.why("electricity") or "no device stood there"
         yield unknown("energy", "kWh", "energy of the machines", why)
+    yield _carbon(chosen)
     yield _break_even(chosen, made)
     yield _floor(chosen, made)
+
+
+def _carbon(chosen: _Chosen) -> Figure:
+    held, how = chosen.lines.get(CARBON), "energy with its cooling x the carbon of a kilowatt-hour"
+    if held is None:
+        return unknown("carbon", "kg", how, "no term says how much carbon a kilowatt-hour takes")
+    return known("carbon", money(held.nano), "kg", weakest(held.by_grade), how, facts=held.keys)
 
 
 def _power_per_kwh(chosen: _Chosen) -> Fraction:

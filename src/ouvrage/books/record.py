@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from ouvrage.base.grades import Grade
+from ouvrage.books.cluster_states import states_of
+from ouvrage.books.known import FOR_EVER, Known
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.assets import Asset, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, SupportTime
+from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.occupancy import DeviceState
@@ -28,47 +31,13 @@ from ouvrage.model.tariffs import SpotPrices, Tariff
 
 T = TypeVar("T")
 K = TypeVar("K")
-FOR_EVER = 2**62
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known(Generic[T]):
-    """A value that holds for a half-open period (``valid_to`` None: no end known).
-
-    ``key`` is the fact's, empty where no fact states it; ``said_by`` names who said it, or the
-    source of a default.
-    """
-
-    value: T
-    valid_from: int
-    valid_to: int | None
-    grade: Grade
-    key: str
-    said_by: str = ""
-
-    @property
-    def end(self) -> int:
-        """``valid_to``, or a moment after any other."""
-        return FOR_EVER if self.valid_to is None else self.valid_to
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The fact's key, as figures take it."""
-        return (self.key,) if self.key else ()
-
-    def at(self, at_us: int) -> bool:
-        """Whether it holds at a moment."""
-        return self.valid_from <= at_us < self.end
-
-    def meets(self, from_us: int, to_us: int) -> bool:
-        """Whether it holds at any moment of a period."""
-        return self.valid_from < to_us and from_us < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
+    What a cluster's accounting says of the owner's nodes stands among the ``states``.
     ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
     latest moment at which any of them was recorded, 0 where there is none.
     """
@@ -91,6 +60,9 @@ class OwnerRecord:
     tariffs: tuple[Known[Tariff], ...] = ()
     spots: tuple[Known[SpotPrices], ...] = ()
     rates: tuple[Known[ExchangeRate], ...] = ()
+    cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
+    cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
+    cluster_whole: tuple[Known[ClusterWhole], ...] = ()
     placed: Mapping[str, tuple[Known[DevicePlaced], ...]]
     inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
     homes: Mapping[str, tuple[Known[Node], ...]]
@@ -150,6 +122,9 @@ _FIELDS: dict[type, str] = {
     Tariff: "tariffs",
     SpotPrices: "spots",
     ExchangeRate: "rates",
+    ClusterJobRow: "cluster_rows",
+    ClusterNodeEvent: "cluster_events",
+    ClusterWhole: "cluster_whole",
 }
 OWNER_KINDS: tuple[str, ...] = tuple(kind.KIND for kind in _FIELDS)
 """The kinds of facts that the books read; withdrawals may concern any of them."""
@@ -162,6 +137,9 @@ def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
     found: dict[str, list[Known[Any]]] = {name: [] for name in _FIELDS.values()}
     for known in _decoded(ours):
         found[_FIELDS[type(known.value)]].append(known)
+    nodes = {each.value.node for each in found["nodes"]}
+    rows, events = found["cluster_rows"], found["cluster_events"]
+    found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))

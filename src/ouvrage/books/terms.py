@@ -80,6 +80,18 @@ CATALOGUE: tuple[TermRule, ...] = (
         default=None, source="", ends=None, why="",
     ),
     _rule(
+        "spot_factor", "site", "1", "by what a supplier multiplies the market's price",
+        default="1", source="the market's own price, until it is stated", ends=None, why="",
+    ),
+    _rule(
+        "spot_addition", "site", "CUR/kWh", "what the supplier, the grid and the state add to the market's price",
+        default="0", source=NOTHING, ends=None, why="",
+    ),
+    _rule(
+        "carbon", "site", "g/kWh", "carbon dioxide of a kilowatt-hour used at the site",
+        default=None, source="", ends=None, why="",
+    ),
+    _rule(
         "pue", "site node", "1", "energy of the whole site over that of its machines",
         default="1", source="no cooling of its own: CodeCarbon and CEEMS assume 1.0 too (2025)",
         ends=("1", "1.58"), why=_UPTIME,

@@ -31,8 +31,11 @@ from ouvrage.books.period import Period, period_before
 from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
-from ouvrage.cli.book_ledger import Books, books_of, period_asked, within
-from ouvrage.cli.ledger import Ledger, opened
+from ouvrage.cli.books_asked import Asked, asked, same_period, site_option
+from ouvrage.cli.books_energy import energy_
+from ouvrage.cli.books_journal import journal_
+from ouvrage.cli.goodput import goodput
+from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
@@ -46,33 +49,6 @@ def books() -> None:
     Begin:  ouvrage init
     Then:   ouvrage books pnl --by node
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a statement is asked about: the site, the period as named and as far as it has passed."""
-
-    books: Books
-    site: str
-    period: Period
-    passed: Period
-
-
-def asked(
-    ledger: Ledger,
-    site: str | None,
-    period: tuple[str | None, str | None, str | None, str | None],
-    as_of: int | None,
-) -> Asked:
-    """The site and the period that options name, as known at a moment."""
-    found = books_of(ledger, as_of)
-    name = found.site(site)
-    named = period_asked(found, name, *period)
-    held, passed = within(found, ledger, named, as_of)
-    return Asked(books=held, site=name, period=named, passed=passed)
-
-
-site_option = click.option("--site", metavar="NAME", help="Whose books, where there are several.")
 
 
 @books.command("pnl")
@@ -158,16 +134,9 @@ def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> 
 def _more(sheet: Sheet, period: Period) -> str:
     path = "margin.net" if sheet["margin.net"].value is not None else "contribution"
     return (
-        f"What to fill in first: ouvrage books gaps{_same_period(period)}      "
+        f"What to fill in first: ouvrage books gaps{same_period(period)}      "
         f"Why: ouvrage explain {sheet.object}:{path}"
     )
-
-
-def _same_period(period: Period) -> str:
-    begins, dots, ends = period.name.partition("..")
-    if dots:
-        return f" --from {begins} --to {ends}"
-    return f" --{'year' if len(begins) == 4 else 'month'} {begins}"
 
 
 @books.command("gaps")
@@ -258,3 +227,8 @@ def calendar_(
         say_json(calendar_json(chosen, question.site, question.period))
     else:
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
+
+
+books.add_command(goodput)
+books.add_command(energy_)
+books.add_command(journal_)

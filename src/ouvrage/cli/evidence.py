@@ -252,7 +252,8 @@ def _refuse_unknown(provider: str, records: list[Recorded]) -> None:
         "evidence/provider",
         f"no evidence names {provider!r}",
         where=tuple(sorted(known.values())[:5]),
-        hint="that says nothing about it; ouvrage evidence add, or observe, records some",
+        hint="that says nothing about it; ouvrage evidence add, or observe, records some; "
+        "an example comes along: ouvrage evidence add --shipped genesis-volta",
     )
 
 

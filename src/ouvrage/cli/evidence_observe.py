@@ -25,7 +25,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
 from ouvrage.cli.evidence_book import record
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option, moment
+from ouvrage.cli.options import Seconds, json_option, moment
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.evidence.claims import name_of
 from ouvrage.evidence.observations import LARGEST_ANSWER, observed
@@ -79,7 +79,7 @@ def _asking(verb: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(0.05, 600),
+            type=Seconds(0.05, 600),
             default=20.0,
             show_default=True,
             metavar="SECONDS",

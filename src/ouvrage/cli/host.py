@@ -36,6 +36,7 @@ from ouvrage.pricing.market.host_checks import held_to, outcome_of, run_readings
 from ouvrage.pricing.market.host_text import HEAD, check_json, closing, headline, rows, took
 
 LOAD_S = 20
+LONGEST_LOAD_S = 3600
 Tell = Callable[[str], None]
 
 
@@ -122,9 +123,12 @@ def _plan(
             hint="ouvrage host check --help",
         )
     refused = OuvrageError(
-        "host/load-time", f"{load_time!r} is no duration", hint="--load-time 20s"
+        "host/load-time", f"{load_time!r} is no duration up to an hour", hint="--load-time 20s"
     )
-    seconds = LOAD_S if load_time is None else float(seconds_in(load_time, refused))
+    asked = LOAD_S if load_time is None else seconds_in(load_time, refused)
+    if not 0 < asked <= LONGEST_LOAD_S:
+        raise refused
+    seconds = float(asked)
     return Plan(
         directory=os.path.abspath(directory),
         long=long,

@@ -281,9 +281,9 @@ def tell(done: Imported, as_json: bool, plain: bool) -> int:
     """Print what came in and what did not; the exit code."""
     done.first = in_words(done.first) if plain or as_json else done.first
     if as_json:
-        say_json(_json(done))
+        say_json(imported_json(done))
     else:
-        say_text("\n".join(safe(line) for line in _lines(done)))
+        say_text("\n".join(imported_lines(done)))
     return 1 if done.flagged else 0
 
 
@@ -294,7 +294,8 @@ def in_words(line: str) -> str:
     return line
 
 
-def _json(done: Imported) -> dict[str, Any]:
+def imported_json(done: Imported) -> dict[str, Any]:
+    """What ``--json`` prints of every import."""
     return {
         "summary": done.first,
         "rows": sum(each.rows for each in done.told),
@@ -322,7 +323,8 @@ def _notes(told: Told) -> list[str]:
     return [words if count == 1 else f"{words} ({count})" for words, count in told.notes.items()]
 
 
-def _lines(done: Imported) -> list[str]:
+def imported_lines(done: Imported, more: Sequence[str] = ()) -> list[str]:
+    """What a person is told of every import, with lines of its own before the last, safe to print."""
     rows = sum(each.rows for each in done.told)
     lines = [done.first, f"  {counted(rows, 'row')} read; statements: {done.booked.words}"]
     if done.older:
@@ -342,7 +344,7 @@ def _lines(done: Imported) -> list[str]:
         lines += [f"    {line}" for line in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             lines.append(f"    and {len(faults) - _MOST_FAULTS} more; --json lists them all")
-    return [*lines, *([done.more] if done.more else [])]
+    return [safe(line) for line in (*lines, *more, *([done.more] if done.more else ()))]
 
 
 def recorded(

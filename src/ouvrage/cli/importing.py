@@ -16,8 +16,10 @@ IMPORTS: dict[str, tuple[str, str, str]] = {
     "vast-invoices": ("import_occupancy", "invoices", "Vast.ai: what was paid out, and when."),
     "earnings": ("import_money", "earnings", "Any marketplace's CSV, by a mapping of its columns."),
     "plug": ("import_plug", "plug", "Smart plugs and meters: energy by reading or interval."),
+    "spot": ("import_spot", "spot", "Market prices of power: a table, or aWATTar in JSON."),
     "bank": ("import_money", "bank", "Lines of a bank account: camt.053 or CSV."),
     "bills": ("import_money", "bills", "Bills from a CSV."),
+    "sacct": ("import_cluster", "sacct", "A Slurm cluster: its jobs, and what befell its nodes."),
     "mapping": ("import_money", "mapping_", "The ready mappings of columns."),
 }
 """Kind → module below ``ouvrage.cli``, attribute, and the line that ``--help`` shows."""

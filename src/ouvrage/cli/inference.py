@@ -30,6 +30,7 @@ from ouvrage.pricing.words import duration
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _MOST_TIMES = 1_000_000
+_LONGEST_WAIT_US = 7 * 86_400 * SECOND
 
 
 @click.group()
@@ -180,15 +181,18 @@ def _times(name: str, text: str | None) -> Fraction | None:
     if text is None:
         return None
     try:
-        value = Fraction(Decimal(text))
-    except (InvalidOperation, ValueError, OverflowError):
-        value = Fraction(0)
-    if not 0 < value <= _MOST_TIMES:
+        value = Decimal(text)
+        # Compared before it becomes a fraction: 1e999999999 as one fills the memory.
+        proper = value.is_finite() and Decimal(1) / _MOST_TIMES <= value <= _MOST_TIMES
+    except (InvalidOperation, ValueError):
+        value, proper = Decimal(0), False
+    if not proper or len(text) > 40:
         raise OuvrageError(
-            "inference/pace", f"{name} {text!r} is no positive number up to {_MOST_TIMES}",
+            "inference/pace",
+            f"{name} {text[:40]!r} is no positive number from 0.000001 to {_MOST_TIMES}",
             hint=f"{name} 10",
-        )  # fmt: skip
-    return value
+        )
+    return Fraction(value)
 
 
 def _lasting(name: str, text: str) -> int:
@@ -198,8 +202,10 @@ def _lasting(name: str, text: str) -> int:
         raise OuvrageError(
             "inference/duration", f"{name} {text!r} is {error}", hint=f"{name} 90s"
         ) from error
-    if length <= 0:
-        raise OuvrageError("inference/duration", f"{name} {text!r} is no time", hint=f"{name} 90s")
+    if not 0 < length <= _LONGEST_WAIT_US:
+        raise OuvrageError(
+            "inference/duration", f"{name} {text!r} is no time up to 7 days", hint=f"{name} 90s"
+        )
     return length
 
 

@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
         "import_",
         "Earnings, meters, bank lines and bills, from files and feeds.",
     ),
+    "focus": ("focus", "focus", "Bills of clouds in FOCUS: what was billed, and what is odd."),
     "log": ("log", "log", "Say what was done for a machine: 20 minutes of support."),
     "books": ("books", "books", "What did a machine earn, with every cost of it?"),
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),

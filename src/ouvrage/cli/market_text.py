@@ -6,6 +6,7 @@ Decides the columns, the words for an age, and what is said when somebody's offe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -172,6 +173,10 @@ def offer_text(each: Listed, past: Sequence[MarketOffer], today: str, plain: boo
     return "\n".join([*lines, "", f"  the row as it came: {safe(offer.raw)}"])
 
 
+_CHANGES = 50
+"""More of them nobody reads; ``--json`` has them all."""
+
+
 def change_lines(name: str, days: Sequence[str], found: Sequence[Change]) -> list[str]:
     """What changed in one catalogue."""
     if len(days) < 2:
@@ -180,11 +185,15 @@ def change_lines(name: str, days: Sequence[str], found: Sequence[Change]) -> lis
         return [f"{name}: nothing changed from {days[0]} to {days[1]}"]
     many = "1 change" if len(found) == 1 else f"{len(found)} changes"
     lines = [f"{name}: {many} from {days[0]} to {days[1]}"]
-    for change in found:
+    for change in found[:_CHANGES]:
         offer = change.offer
         before = f"{change.before.price} → " if change.before else ""
         price = f"{before}{offer.price} {offer.currency}/{offer.per}"
         lines.append(f"  {change.what:<8} {shortened(offer.name, 40):<40}  {price}")
+    if len(found) > _CHANGES:
+        kinds = Counter(change.what for change in found)
+        told = ", ".join(f"{many} {what}" for what, many in sorted(kinds.items()))
+        lines.append(f"  … of {told} in all: --json")
     return lines
 
 

@@ -30,6 +30,21 @@ def moment(text: str) -> int:
         ) from error
 
 
+class Seconds(click.FloatRange):
+    """A length of time in seconds within bounds. Click's own range lets what is no number through."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number, or the refusal of a text that is none."""
+        found: float = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return found
+
+
 def _as_moment(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
     return None if value is None else moment(value)
 

@@ -26,6 +26,7 @@ from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.cli.own_context import owning, site_of, site_of_node
 from ouvrage.cli.own_show import show, withdraw
+from ouvrage.cli.own_tariff import tariff
 from ouvrage.cli.owning import (
     amount,
     asset_stated,
@@ -461,5 +462,6 @@ def state_(
     _say(stated, booked, f"{about} was {state} from {begins} to {ends}", as_json=as_json)
 
 
+own.add_command(tariff)
 own.add_command(withdraw)
 own.add_command(show)

@@ -141,6 +141,10 @@ def _statements(here: Owning, ends: _Dated) -> Iterator[tuple[Known[Any], str, s
             unit = "" if each.value.unit == "1" else f" {each.value.unit}"
             yield each, f"term/{about}/{name}", f"{each.value.value}{unit}"
     yield from _bought(here)
+    for sheet in record.tariffs:
+        value, since = sheet.value, ends.day(sheet.valid_from)
+        says = f"{len(value.bands)} bands, {value.currency} by the clock of {value.zone}{ends.until(sheet)}"
+        yield sheet, f"tariff/{value.site}/{value.name}/{since}", says
     for held in record.leases:
         lease = held.value
         price = f"{lease.price} {lease.currency}/h{ends.until(held)}"

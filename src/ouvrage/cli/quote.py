@@ -25,7 +25,7 @@ from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home
 from ouvrage.adapters.nccl import Interconnect, interconnect_of, load_interconnect
-from ouvrage.adapters.profile_files import load_profile, seconds_in
+from ouvrage.adapters.profile_files import load_profile, seconds_in, tax_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
@@ -114,6 +114,7 @@ class QuoteGroup(click.Group):
 )
 @click.option("--top", metavar="N", type=click.IntRange(1), default=TOP, help="Show so many (20).")
 @click.option("--currency", metavar="CODE", help="The currency to compare in.")
+@click.option("--tax", metavar="RATE", help="At which rate you are taxed: 0.19, or 19%.")
 @click.option("--interruptible", is_flag=True, help="The work may be interrupted.")
 @click.option("--excluded", "show_excluded", is_flag=True, help="List those that are not able.")
 @click.option(
@@ -165,7 +166,7 @@ def ranking_for(asked: dict[str, Any]) -> tuple[Ranking, Offered, str]:
         profile = _asked_of(_profile(ledger, asked), asked)
         offered = _from_file(file, today) if file else _from_market(ledger, asked, today)
         _connect(offered, *_evidence(ledger, asked))
-        currency = asked["currency"] or _common_currency(offered.lots)
+        currency = _currency(asked["currency"]) or _common_currency(offered.lots)
         others = {lot.offer.currency for lot in offered.lots} - {currency}
         ranker = Ranker(
             profile=profile,
@@ -226,7 +227,23 @@ def _asked_of(profile: Profile, asked: dict[str, Any]) -> Profile:
         )
         deadline = seconds_in(asked["deadline"], refused)
     may = True if asked["interruptible"] else profile.interruptible
-    return replace(profile, units=units, deadline_s=deadline, interruptible=may)
+    tax = profile.tax if asked["tax"] is None else _tax_of(asked["tax"])
+    return replace(profile, units=units, deadline_s=deadline, interruptible=may, tax=tax)
+
+
+def _currency(text: str | None) -> str | None:
+    if text is not None and not (len(text) == 3 and text.isascii() and text.isalpha()):
+        raise OuvrageError(
+            "quote/currency", f"{text!r} is no currency", hint="three letters, such as EUR"
+        )
+    return None if text is None else text.upper()
+
+
+def _tax_of(text: str) -> Fraction:
+    rate = tax_in(text)
+    if rate is None:
+        raise OuvrageError("quote/tax", f"{text!r} is no rate of tax", hint="--tax 0.19, or 19%")
+    return rate
 
 
 def _from_file(file: str, today: str) -> Offered:
@@ -346,7 +363,8 @@ class Billings:
         found = self._known.get(key)
         if found is None:
             plan = load_plan(offer.plan) if offer.plan in self._plans else None
-            found = self._known[key] = billing_of(offer, plan)
+            rivals = () if plan is None else map(load_plan, plan.conflicts_with)
+            found = self._known[key] = billing_of(offer, plan, rivals)
         return found
 
 
@@ -430,7 +448,15 @@ def _write_files(ranking: Ranking, asked: dict[str, Any], today: str) -> None:
 _CSV = (
     *("rank", "offer", "provider", "region", "gpu", "price_per_hour", "currency"),
     *("cost_per_unit_low", "cost_per_unit_likely", "cost_per_unit_high", "time_s"),
-    *("bottleneck", "grade", "rank_by_hour", "key"),
+    *(
+        "bottleneck",
+        "grade",
+        "rank_by_hour",
+        "key",
+        "not_counted",
+        "cost_per_unit_compared",
+        "compared_in",
+    ),
 )
 
 
@@ -454,6 +480,9 @@ def csv_text(ranking: Ranking) -> str:
                 q.grade.word,
                 each.by_hour,
                 offer.key,
+                "; ".join(q.not_counted),
+                decimal_text(each.cost),
+                ranking.currency,
             ]
         )
     return out.getvalue()

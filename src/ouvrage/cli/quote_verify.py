@@ -27,7 +27,7 @@ from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.metering.reckoning import reckon
 from ouvrage.metering.run_view import RunView
 from ouvrage.model.hosts import HostPromise, HostReading
-from ouvrage.pricing.market.billing import billing_of_plan
+from ouvrage.pricing.market.billing import Billing, billing_of_plan, with_rivals
 from ouvrage.pricing.market.host_checks import run_readings
 from ouvrage.pricing.market.host_text import readings_in
 from ouvrage.pricing.market.invoice import Done, Finding, Promise, findings, kept
@@ -75,7 +75,7 @@ def verify(
 
     The host that was delivered, as RUN and the last `host check` of its machine saw it, the time and the cost
     of a unit, and the provider's bill line by line against what the rules say it should be. The exit
-    code is 1 where something was not kept.
+    code is 1 where something was not kept, or the bill could not be compared.
     """
     promise = promise_in(quote_file, offer)
     bill = None if invoice_file is None else load_bill(invoice_file)
@@ -83,16 +83,24 @@ def verify(
     with opened() as ledger:
         (found,) = ledger.assessed(known_runs(ledger, [run], None))
         checked = given or last_check(ledger, found.view)
-    plan = load_plan(promise.plan) if promise.plan in shipped_names() else None
     compared = findings(
-        promise, _done(found, checked), billing_of_plan(plan), None if bill is None else bill.lines
+        promise, _done(found, checked), _billing(promise.plan), None if bill is None else bill.lines
     )
-    ok = kept(compared) and not (bill and bill.faults)
+    ok = kept(compared)
+    if bill is not None and bill.faults and ok:
+        ok = None
     if as_json:
         say_json(_json(promise, compared, bill, ok))
     else:
         say_text("\n".join(safe(line) for line in _lines(promise, compared, bill, ok, plain)))
     return 0 if ok else 1
+
+
+def _billing(name: str | None) -> Billing:
+    """How the quoted plan bills, with the readings that contradict it."""
+    plan = None if name is None else load_plan(name)
+    rivals = () if plan is None else map(load_plan, plan.conflicts_with)
+    return with_rivals(billing_of_plan(plan), rivals)
 
 
 Checked = tuple[int, tuple[HostReading, ...]]
@@ -165,6 +173,12 @@ def _number(value: Any) -> Fraction:
     return found
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{str(value)[:40]!r} is no text")
+    return value
+
+
 def promises_of(entry: dict[str, Any]) -> tuple[HostPromise, ...]:
     """What a quote says of the host; one kept before quotes said it has its vCPUs, memory and GPU."""
     if "promises" in entry:
@@ -186,14 +200,19 @@ def promises_of(entry: dict[str, Any]) -> tuple[HostPromise, ...]:
 
 def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:
     cost, unit = entry["cost_per_unit"], entry["unit_s"]
+    plan = entry["plan"]
+    if plan is not None and plan not in shipped_names():
+        raise ValueError(
+            f"no plan called {str(plan)[:40]!r} is shipped; the bill follows its rules"
+        )
     lines = {line["line"]: line["amount"] for line in entry["lines"]}
     return Promise(
-        offer=entry["offer"],
-        provider=entry["provider"],
+        offer=_text(entry["offer"]),
+        provider=_text(entry["provider"]),
         hour=_number(entry["price_per_hour"]),
-        currency=entry["currency"],
-        plan=entry["plan"],
-        unit=quote["unit"],
+        currency=_text(entry["currency"]),
+        plan=plan,
+        unit=_text(quote["unit"]),
         unit_low=_number(unit["low"]),
         unit_likely=_number(unit["likely"]),
         unit_high=_number(unit["high"]),
@@ -208,7 +227,9 @@ def _promise(entry: dict[str, Any], quote: dict[str, Any]) -> Promise:
     )
 
 
-def _json(promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool) -> dict[str, Any]:
+def _json(
+    promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool | None
+) -> dict[str, Any]:
     return {
         "offer": promise.offer,
         "provider": promise.provider,
@@ -223,12 +244,14 @@ _SAID = {True: "kept", False: "NOT KEPT", None: "not known"}
 
 
 def _lines(
-    promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool, plain: bool
+    promise: Promise, compared: list[Finding], bill: Bill | None, ok: bool | None, plain: bool
 ) -> list[str]:
     broken = [each.what for each in compared if each.kept is False]
     answer = "The quote was kept" if ok else f"The quote was not kept: {', '.join(broken)}"
-    if not ok and not broken:
-        answer = "The bill could not be read whole"
+    if ok is None:
+        answer = "Whether the quote was kept is not known: the bill could not be compared"
+        if bill is not None and bill.faults:
+            answer = "The bill could not be read whole"
     unknown = sum(1 for each in compared if each.kept is None)
     more = f"; {unknown} could not be told" if unknown else ""
     rows = [

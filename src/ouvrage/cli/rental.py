@@ -90,6 +90,7 @@ def start(
         own = source_id(ledger.home)
         if not elsewhere:
             _refuse_second(ledger, own)
+            _refuse_overlap(ledger, own, None, began, now_us() + 1)
         view = _started(ledger, rate, label, began, None if elsewhere else own, campaign)
         if webhook or command:
             keep_channels(ledger.home, view.rental, {"webhook": webhook, "command": command})
@@ -147,6 +148,21 @@ def _refuse_second(ledger: Ledger, own: str) -> None:
             )
 
 
+def _refuse_overlap(ledger: Ledger, machine: str, this: str | None, began: int, end: int) -> None:
+    """One machine is paid for once at a time: what ran on it would count in both."""
+    for view in rentals(ledger).values():
+        over = view.started.started_us < end and began < (view.ended_us or end)
+        if view.rental != this and view.started.machine == machine and over:
+            until = "" if view.ended_us is None else f" to {utc_text(view.ended_us)[:19]}Z"
+            raise OuvrageError(
+                "rental/overlap",
+                f"this machine was paid for in a part of that time already, as {view.name}",
+                where=(f"{utc_text(view.started.started_us)[:19]}Z{until}",),
+                hint=f"ouvrage rental stop {view.code} --at TIME corrects its end; "
+                "for another machine say --elsewhere",
+            )
+
+
 def _moment(text: str | None) -> int:
     """A moment that a person states about a rental: it must have come."""
     now = now_us()
@@ -190,6 +206,10 @@ def _end(ledger: Ledger, view: RentalView, ended: int, *, stated: bool) -> None:
             hint="say a later moment",
         )  # fmt: skip
     if ended != view.ended_us:
+        if view.started.machine is not None:
+            _refuse_overlap(
+                ledger, view.started.machine, view.rental, view.started.started_us, ended
+            )
         value = RentalEnded(rental=view.rental, ended_us=ended)
         id = f"{view.rental}/end/{new_id()}"
         fact = _fact(ledger, value, id, view.rental, ended, view.end_key)

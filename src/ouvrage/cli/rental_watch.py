@@ -48,6 +48,7 @@ from ouvrage.store.intake import Running
 _SPAN = re.compile(r"(?P<many>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>s|min|h)", re.ASCII)
 _SOONEST_US = 10_000
 """Looks come no closer together, whatever was asked for."""
+_LONGEST_US = 366 * PER_US["day"]
 Channels = dict[str, str | None]
 
 
@@ -56,7 +57,10 @@ def _span(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     match = _SPAN.fullmatch(value.strip())
     if not match:
         raise click.BadParameter(f"{value!r} is no length of time such as 30s, 15min or 1h")
-    return int(Fraction(Decimal(match["many"])) * PER_US[match["unit"]])
+    span = int(Fraction(Decimal(match["many"])) * PER_US[match["unit"]])
+    if span > _LONGEST_US:
+        raise click.BadParameter(f"{value!r} is longer than a year")
+    return span
 
 
 @click.command("watch")

@@ -136,11 +136,14 @@ def check_channels(webhook: str | None, label: str | None) -> None:
     """Raise ``OuvrageError`` where an alarm could not be posted, or a label is no name."""
     fault = address_fault(webhook) if webhook is not None else None
     if fault:
+        told = repr(webhook) if webhook and "@" not in webhook else "the address"
         raise OuvrageError(
-            "rental/webhook", f"{webhook!r} cannot be posted to: {fault}",
+            "rental/webhook", f"{told} cannot be posted to: {fault}",
             hint="--webhook https://example.org/hook",
         )  # fmt: skip
-    if label is not None and (not label.strip() or len(label) > 200 or not label.isprintable()):
+    if label is not None and (
+        not label.strip() or len(label) > 200 or not label.isprintable() or label == "last"
+    ):
         raise OuvrageError(
             "rental/label", f"--label {label!r} is not a name", hint="some printable characters"
         )

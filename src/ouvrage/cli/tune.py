@@ -23,7 +23,7 @@ from ouvrage.base.names import check_campaign
 from ouvrage.base.price import Price, parse_price
 from ouvrage.cli.campaigning import members
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import json_option, plain_option
+from ouvrage.cli.options import Seconds, json_option, plain_option
 from ouvrage.cli.output import exact_json_text, say_text
 from ouvrage.cli.tuning import Trial, Tried, cards_of, check, limits_for, not_restored, recover
 from ouvrage.meter.launch import find_command
@@ -49,7 +49,7 @@ _USAGE = "usage: ouvrage tune [OPTIONS] -- COMMAND [ARGUMENT ...]"
 @click.option("--unit-regex", metavar="RE", help="A unit is finished where a line matches.")
 @click.option("--campaign", metavar="NAME", help="The campaign of the runs (one of its own).")
 @click.option("--shared", is_flag=True, help="Also where other processes use the GPUs.")
-@click.option("--deadline", type=click.FloatRange(0.1, 600), default=30.0, show_default=True,
+@click.option("--deadline", type=Seconds(0.1, 600), default=30.0, show_default=True,
               metavar="SECONDS", help="How long the driver may take to answer.")  # fmt: skip
 @click.option("--show", metavar="NAME", help="Only show what this campaign of tune's found.")
 @click.option("--restore", is_flag=True, help="Only put back what a killed tune left behind.")
@@ -123,7 +123,7 @@ def _told(tried: Tried, campaign: str, terms: Terms, *, as_json: bool, plain: bo
             where=trouble.where, hint=trouble.hint, exit_code=1,
         )  # fmt: skip
     with opened() as ledger:
-        found = _found(ledger, tried.runs, terms)
+        found = _compared(ledger, tried.runs, terms, campaign)
     return _say(found, campaign, tried, as_json=as_json, plain=plain)
 
 
@@ -139,6 +139,17 @@ def _found(ledger: Ledger, runs: Sequence[str], terms: Terms) -> Tuning:
         )
     views = [finer(one.view, ledger.spool(one.view.run)) for one in ledger.assessed(runs)]
     return tuning_of(views, terms)
+
+
+def _compared(ledger: Ledger, runs: Sequence[str], terms: Terms, campaign: str) -> Tuning:
+    """As ``_found``. Nothing to compare is no mistake in what was asked: the runs are recorded."""
+    try:
+        return _found(ledger, runs, terms)
+    except OuvrageError as error:
+        hint = f"what was metered: ouvrage report --campaign {campaign}"
+        raise OuvrageError(
+            error.code, error.message, where=error.where, hint=hint, exit_code=1
+        ) from error
 
 
 def _say(found: Tuning, campaign: str, tried: Tried, *, as_json: bool, plain: bool) -> int:

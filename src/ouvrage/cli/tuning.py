@@ -153,7 +153,9 @@ def not_restored(home: Path, troubles: Sequence[str]) -> OuvrageError:
     """Cards that stand under a limit that was meant for a while."""
     return OuvrageError(
         "tune/not-restored", "A POWER LIMIT IS NOT BACK AS IT WAS",
-        where=tuple(troubles), hint=f"{RESTORE} ({home / limit_record.NAME} remembers it)",
+        where=tuple(troubles),
+        hint=f"{RESTORE} ({home / limit_record.NAME} remembers it; for a card that is no longer in "
+        "this machine, delete that file)",
         exit_code=1,
     )  # fmt: skip
 

@@ -13,7 +13,13 @@ from ouvrage.console.frontier import Mark, scatter
 from ouvrage.console.page import Drawing, Page, Row, Shown
 from ouvrage.pricing.market.quote import Line, lines_of
 from ouvrage.pricing.market.ranking import Ranked, Ranking, frontier
-from ouvrage.pricing.market.ranking_text import excluded_line, headline, second_words, warnings
+from ouvrage.pricing.market.ranking_text import (
+    excluded_line,
+    headline,
+    open_lines,
+    second_words,
+    warnings,
+)
 from ouvrage.pricing.words import duration, ranged, rounded, shortened
 
 _SHOWN = 8
@@ -45,6 +51,7 @@ def _row(each: Ranked) -> Row:
     quote = each.quote
     offer, per = quote.offer, quote.per_unit
     shown, span = ranged(per.likely, per.low, per.high, False)
+    more = " + ?" if open_lines(each) else ""
     return Row(
         label=f"{shortened(offer.provider, 20)} {shortened(offer.name, 30)}",
         cells=(
@@ -53,7 +60,7 @@ def _row(each: Ranked) -> Row:
                 grade=Grade.LISTED,
                 note=f"#{each.by_hour} by hour",
             ),
-            Shown(text=f"{shown} {offer.currency}", grade=quote.grade, note=span),
+            Shown(text=f"{shown} {offer.currency}{more}", grade=quote.grade, note=span),
             Shown(text=duration(round(quote.finish_s.likely * SECOND)), grade=quote.carried.grade),
             Shown(text=quote.carried.bottleneck),
         ),

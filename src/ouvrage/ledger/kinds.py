@@ -24,7 +24,9 @@ from ouvrage.model import (
     around,
     assets,
     cash,
+    cluster,
     earnings,
+    focus,
     gpus,
     meters,
     occupancy,
@@ -99,6 +101,10 @@ KINDS: dict[tuple[str, int], type] = {
         meters.MeterReading,
         tariffs.Tariff,
         tariffs.SpotPrices,
+        focus.FocusCharge,
+        cluster.ClusterJobRow,
+        cluster.ClusterNodeEvent,
+        cluster.ClusterWhole,
     )
 }
 

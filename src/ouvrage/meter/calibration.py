@@ -8,13 +8,18 @@ These few requests are no part of the load, of its time or of its cost.
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ouvrage.adapters.openai_server import CHAT, COMPLETIONS, Endpoint, Exchange, models
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.text import safe
+from ouvrage.base.time import SECOND
 
 MODELS_S = 10.0
+_LONGEST_NAME = 500
 _WORDS = (16, 128)
 _TOKENS_OUT = 2
 _SETTINGS: dict[str, Any] = {"stream_options": {"include_usage": True}, "ignore_eos": True}
@@ -35,17 +40,49 @@ def acquainted(
 
 def _first_model(endpoint: Endpoint) -> str:
     try:
-        found = models(endpoint, MODELS_S)
+        found = _found_models(endpoint)
     except (OSError, ValueError, RecursionError) as error:
+        words = safe(str(error) or type(error).__name__)
         raise OuvrageError(
-            "inference/no-server", f"{endpoint.url} does not name its models: {error}",
+            "inference/no-server", f"{endpoint.url} does not name its models: {words}",
             hint="is the server up? --model NAME asks for one without looking",
         ) from error  # fmt: skip
     if not found:
         raise OuvrageError(
             "inference/no-model", f"{endpoint.url} names no model", hint="--model NAME"
         )
+    if len(found[0]) > _LONGEST_NAME or not found[0].isprintable():
+        raise OuvrageError(
+            "inference/no-model", f"{endpoint.url} names a model that nobody can write",
+            hint="--model NAME",
+        )  # fmt: skip
     return found[0]
+
+
+def _found_models(endpoint: Endpoint) -> list[str]:
+    """The models, or the error, within ``MODELS_S`` in all, however slowly bytes drip in."""
+    found: list[list[str]] = []
+    failed: list[Exception] = []
+
+    def look() -> None:
+        try:
+            found.append(models(endpoint, MODELS_S))
+        except (OSError, ValueError, RecursionError) as error:
+            failed.append(error)
+
+    if not _ended(look, MODELS_S):
+        raise TimeoutError(f"no whole answer within {MODELS_S:g} s")
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def _ended(work: Callable[[], None], most_s: float) -> bool:
+    """Whether it ended in time; if not, its thread is left behind."""
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    worker.join(most_s)
+    return not worker.is_alive()
 
 
 def _accepted(endpoint: Endpoint, timeout_us: int, *, chat: bool) -> tuple[Endpoint, Exchange]:
@@ -66,14 +103,20 @@ def _accepted(endpoint: Endpoint, timeout_us: int, *, chat: bool) -> tuple[Endpo
 
 
 def _ask(endpoint: Endpoint, words: int, timeout_us: int) -> Exchange:
-    exchange = Exchange(endpoint, endpoint.body(-words, words, _TOKENS_OUT), timeout_us)
-    exchange.run()
+    body = endpoint.body(-words, words, _TOKENS_OUT)
+    exchange = Exchange(endpoint, body, timeout_us, asked_out=_TOKENS_OUT)
+    if not _ended(exchange.run, timeout_us / SECOND):
+        exchange.stop("timeout")
+        exchange.status = "timeout"
     return exchange
 
 
 def _refused(endpoint: Endpoint, answer: Exchange) -> OuvrageError:
     http = f" (HTTP {answer.http})" if answer.http not in (None, 200) else ""
-    words = " ".join(answer.words.split())[:200]
+    told = answer.words
+    if endpoint.key:  # some servers repeat what they refuse
+        told = told.replace(endpoint.key, "(the key)")
+    words = safe(" ".join(told.split())[:200])
     return OuvrageError(
         "inference/no-answer",
         f"{endpoint.url} did not complete a first prompt: {answer.status}{http}",

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import IO, Any
 
 from ouvrage.adapters import nvml_place
-from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.clock import monotonic_us, new_id
 from ouvrage.adapters.gpu_port import NAMES, PLACE, Identity, Reading
 from ouvrage.adapters.nvml import RARELY
 from ouvrage.meter.feed import command
@@ -34,6 +34,7 @@ ASK_MS = 250
 BUSY_PERCENT = 50
 LEAST_BUSY = 4
 _END_S = 5
+_MARK = "OUVRAGE_LOAD"
 NO_LIBRARY = "NVIDIA's library is not on this machine; no GPU can be read"
 NO_LOAD = "not read: it takes a load, --load-command CMD"
 
@@ -73,12 +74,14 @@ class _Running:
     def __init__(self, load: Load, words: IO[bytes]) -> None:
         self.load = load
         self.words = words
+        self._mark = f"{_MARK}={new_id()}".encode()
         self.process = subprocess.Popen(
             ["/bin/sh", "-c", load.command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=words,
             start_new_session=True,
+            env={**os.environ, _MARK: self._mark.decode().partition("=")[2]},
         )
 
     @property
@@ -87,12 +90,24 @@ class _Running:
         return self.process.poll() is None
 
     def end(self) -> None:
-        """End it and everything it started."""
+        """End it and everything it started, also what left its process group."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
+            for pid in self._apart():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_END_S)
+
+    def _apart(self) -> list[int]:
+        """Processes that were born with this load's mark in their environment."""
+        found: list[int] = []
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+                if self._mark in file.read().split(b"\0"):
+                    found.append(int(name))
+        return found
 
     def complaint(self) -> str:
         """Why it ended by itself: its exit code and the last line that it wrote to its standard error."""

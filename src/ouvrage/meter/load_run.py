@@ -26,6 +26,8 @@ from ouvrage.meter.sampler import PERIOD_US, Instruments
 from ouvrage.meter.spool_file import SpoolFile
 
 BUSY_CLIENT = 0.7
+_LEAST_TOLD_US = SECOND // 5
+"""Processor time is counted in hundredths of a second: of a shorter load it says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +118,18 @@ def _end(spool: SpoolFile, replay: Replay, before: os.times_result) -> None:
     user, system = after.user - before.user, after.system - before.system
     wall = replay.last_us
     busy = (user + system) * SECOND / wall
-    if busy > BUSY_CLIENT:
+    if busy > BUSY_CLIENT and wall >= _LEAST_TOLD_US:
         text = (
             f"the client itself used {busy:.0%} of a core: what it timed holds its own delay; "
             "use a lower speed-up, or several clients"
         )
         spool.write({"k": "note", "t": wall, "code": "replay/busy-client", "text": text})
+    if replay.disbelieved:
+        text = (
+            f"{replay.disbelieved} answers claim counts of tokens that cannot be, "
+            "such as more than were asked for: what they claim is not used"
+        )
+        spool.write({"k": "note", "t": wall, "code": "replay/usage-not-believed", "text": text})
     ended = {"exit_code": 0 if replay.succeeded else 1, "signal": None, "outlived": 0}
     used = {"cpu_user_us": round(user * SECOND), "cpu_system_us": round(system * SECOND)}
     line = {"k": "end", "t": wall, **ended, "interrupted": replay.interrupted, **used}

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.resources import files
+from tempfile import TemporaryFile
+from typing import IO
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.meter import voice
@@ -24,6 +26,7 @@ _NOT_IMPORTABLE = 3
 _PYTHON = re.compile(r"python[0-9.]*\Z")
 _WRAPPERS = ("env", "nice", "ionice", "nohup", "time", "stdbuf", "taskset", "numactl", "setsid")
 _MOST_WORDS = 12
+_MOST_SAID = 1 << 20
 
 
 def log_to(asked: str, report: str, command: Sequence[str], *, quiet: bool) -> None:
@@ -52,19 +55,32 @@ def _shown(text: str) -> str:
 def _send(
     python: str, source: str, name: str, where: str, report: str
 ) -> subprocess.CompletedProcess[str]:
+    """What the sender said. Into files, since a library may leave a service behind that would keep
+    a pipe open: it is the sender alone that is waited for."""
     environment = {k: v for k, v in os.environ.items() if k != os.fsdecode(SOCKET_VARIABLE)}
     words = [python, "-c", source, name, where]
-    try:
-        return subprocess.run(
-            words, input=report, capture_output=True, text=True, errors="replace",
-            env=environment, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(words, 1, "", f"no answer within {PATIENCE_S} s")
-    except OSError as error:
-        return subprocess.CompletedProcess(
-            words, _NOT_IMPORTABLE, "", f"{python}: {error.strerror}"
-        )
+    with TemporaryFile() as out, TemporaryFile() as err:
+        try:
+            child = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=out, stderr=err, env=environment
+            )
+        except OSError as error:
+            return subprocess.CompletedProcess(
+                words, _NOT_IMPORTABLE, "", f"{python}: {error.strerror}"
+            )
+        try:
+            child.communicate(report.encode(), timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(words, 1, "", f"no answer within {PATIENCE_S} s")
+        finally:
+            child.kill()
+            child.wait()
+        return subprocess.CompletedProcess(words, child.returncode, _begin(out), _begin(err))
+
+
+def _begin(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_MOST_SAID).decode("utf-8", "replace")
 
 
 def python_of(command: Sequence[str]) -> str:

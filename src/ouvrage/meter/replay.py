@@ -77,7 +77,7 @@ class Replay:
     ) -> None:
         self.origin = monotonic_us()
         self.interrupted = False
-        self.succeeded = self.failed = self.sent = 0
+        self.succeeded = self.failed = self.sent = self.disbelieved = 0
         self.last_us = 0
         self._endpoint = endpoint
         self._plan = plan
@@ -117,14 +117,16 @@ class Replay:
             body = self._endpoint.body(number, arrival.tokens_in, arrival.tokens_out)
             while len(self._under_way) >= most:
                 self._wait(_LOOK_US, below=most)
-            while not closed and (left := arrival.at_us - self._now()) > 0:
+            due = 0 if closed else arrival.at_us
+            while not self._over() and (left := due - self._now()) > 0:
                 self._wait(min(left, _LOOK_US))
-            if plan.until_us is not None and self._now() >= plan.until_us:
+            if self._over():
                 return
-            self._send(_Sent(self._exchange(body), arrival, None if closed else arrival.at_us))
+            exchange = Exchange(self._endpoint, body, plan.timeout_us, asked_out=arrival.tokens_out)
+            self._send(_Sent(exchange, arrival, None if closed else arrival.at_us))
 
-    def _exchange(self, body: bytes) -> Exchange:
-        return Exchange(self._endpoint, body, self._plan.timeout_us)
+    def _over(self) -> bool:
+        return self._plan.until_us is not None and self._now() >= self._plan.until_us
 
     def _send(self, sent: _Sent) -> None:
         self.sent += 1
@@ -186,6 +188,7 @@ class Replay:
             return
         ended.sort(key=lambda sent: sent.exchange.ended or 0)
         rows = [self._row(sent) for sent in ended]
+        self.disbelieved += sum(sent.exchange.disbelieved for sent in ended)
         columns = {name: [row[name] for row in rows] for name in REQUEST_COLUMNS}
         self._spool.write({"k": "requests", "via": "replay", "c": columns})
         for row in rows:

@@ -78,7 +78,7 @@ def _read(
             continue
         try:
             yield read(line)
-        except (ValueError, InvalidOperation, RecursionError) as error:
+        except (ValueError, RecursionError, csv.Error) as error:
             raise OuvrageError(
                 "trace/row", f"the row cannot be read: {error}",
                 where=(f"{name}:{number}   {line.strip()[:80]}",),
@@ -113,7 +113,10 @@ def _tokens(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    value = Decimal(text) if len(text) <= 40 else Decimal("NaN")
+    try:
+        value = Decimal(text if len(text) <= 40 else "NaN")
+    except InvalidOperation:
+        value = Decimal("NaN")
     if not value.is_finite() or not 0 <= value <= 10**10:
         raise ValueError(f"{text[:40]!r} where seconds were expected")
     return int(value * SECOND)

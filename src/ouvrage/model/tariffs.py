@@ -38,8 +38,9 @@ class TariffTier:
 class Tariff:
     """The sheet ``name`` of a supplier, for ``site``, valid for the fact's period.
 
-    ``standing_per_day`` and ``demand_per_kw_month`` (on the highest quarter-hour of a month) are
-    decimal texts or None. The bands of any hour of the year are exactly one.
+    ``standing_per_day``, ``standing_per_month`` and ``demand_per_kw_month`` (on the highest
+    quarter-hour of a month) are decimal texts or None. The bands of any hour of the year are exactly
+    one.
     """
 
     KIND: ClassVar[str] = "owner.tariff"
@@ -52,6 +53,7 @@ class Tariff:
     bands: tuple[TariffBand, ...]
     tiers: tuple[TariffTier, ...]
     standing_per_day: str | None
+    standing_per_month: str | None
     demand_per_kw_month: str | None
     tax_included: bool
 

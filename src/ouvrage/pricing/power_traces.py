@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from ouvrage.base.errors import OuvrageError
@@ -23,6 +24,7 @@ from ouvrage.base.price import Price
 
 J_PER_KWH = 3_600_000
 US_PER_S = 1_000_000
+_LEAST, _GREATEST, _LONGEST_NUMBER = Decimal("1e-12"), Decimal("1e15"), 60
 POWER_COLUMNS = (
     "dataset",
     "network",
@@ -274,7 +276,8 @@ def _rows(
                 raise _bad_row(name, reader.line_num, "the row has not as many cells as the header")
             yield reader.line_num, row
     except csv.Error as error:
-        raise _bad_row(name, reader.line_num, str(error)) from error
+        # The outer reader's own number still is that of the row before.
+        raise _bad_row(name, reader.reader.line_num, str(error)) from error
 
 
 def _recipe(row: Mapping[str, str], name: str, line: int) -> Recipe:
@@ -295,11 +298,17 @@ def _epochs(row: Mapping[str, str], name: str, line: int) -> Fraction | None:
 def _number(row: Mapping[str, str], column: str, name: str, line: int) -> Fraction:
     text = row[column].strip()
     try:
-        if "/" in text:
+        value = Decimal(text)
+        # Compared before it becomes a fraction: 1e999999999 as one fills the memory.
+        if len(text) > _LONGEST_NUMBER or not text.isascii() or not _may_be(value):
             raise ValueError(text)
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise _bad_row(name, line, f"{column} is {text!r}, not a number") from None
+        return Fraction(value)
+    except (ValueError, InvalidOperation):
+        raise _bad_row(name, line, f"{column} is {text[:40]!r}, not a number") from None
+
+
+def _may_be(value: Decimal) -> bool:
+    return value.is_finite() and (value == 0 or _LEAST <= value.copy_abs() <= _GREATEST)
 
 
 def _positive(row: Mapping[str, str], column: str, name: str, line: int) -> Fraction:

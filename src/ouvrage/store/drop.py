@@ -35,6 +35,7 @@ def drop(run: str, content: bytes, directory: Path) -> Dropped:
     target = directory / f"{run}-{hashlib.sha256(content).hexdigest()[:16]}.ouvrage"
     try:
         if target.exists():
+            _refuse_no_file(target)
             return _there_already(target, content)
         _write(target, content)
     except OSError as error:
@@ -44,6 +45,13 @@ def drop(run: str, content: bytes, directory: Path) -> Dropped:
             hint="nothing half-written is left; push again",
         ) from error
     return Dropped(path=target, new=True)
+
+
+def _refuse_no_file(target: Path) -> None:
+    if not target.is_file():  # a pipe would be waited for, without end
+        raise OuvrageError(
+            "push/not-written", f"{target} is there, and no file", hint="remove it and push again"
+        )
 
 
 def _there_already(target: Path, content: bytes) -> Dropped:

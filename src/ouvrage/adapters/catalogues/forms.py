@@ -40,6 +40,13 @@ def read_catalogue(
     """
     faults: list[Fault] = []
     rows = list(_rows(text, context, faults))
+    if faults and not rows:
+        raise OuvrageError(
+            "market/form",
+            f"no row of {context.file} could be read",
+            where=tuple(fault.line for fault in faults[:5]),
+            hint="the first line of a CSV names its columns; close every quote",
+        )
     named = form or _form_of(rows, context)
     if named not in FORMS:
         raise OuvrageError(
@@ -160,7 +167,11 @@ def _form_of(rows: list[tuple[str, Mapping[str, Any]]], context: Context) -> str
     raise OuvrageError(
         "market/form",
         f"{context.file} is in no form of catalogue that is known here",
-        where=(f"{context.file}:1   {', '.join(sorted(names))}"[:200],),
+        where=(
+            f"{context.file}:1   {', '.join(sorted(names)) or 'no row under a line of names'}"[
+                :200
+            ],
+        ),
         hint="SkyPilot or gpuhunt CSV, Vast.ai offers JSON, or your own with at least name and price",
     )
 

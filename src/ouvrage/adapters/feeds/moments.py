@@ -63,18 +63,26 @@ def wall_moment(text: str, form: str, zone: str, before: int | None) -> int | No
     ``form`` is a ``strptime`` form, or empty for ISO 8601. ``before`` is the moment of the row before:
     the second of two equal hours is meant where the first would go back behind it.
     """
-    try:
-        clean = text.strip()
-        shown = _written(clean, form)
-    except ValueError:
+    found = wall_moments(text, form, zone)
+    if not found:
         return None
+    second = before is not None and found[0] < before <= found[-1]
+    return found[-1] if second else found[0]
+
+
+def wall_moments(text: str, form: str, zone: str) -> tuple[int, ...]:
+    """Every moment at which a clock on the wall of a zone showed a text: none, one, or two."""
+    try:
+        shown = _written(text.strip(), form)
+    except ValueError:
+        return ()
     if shown.tzinfo is not None:
-        return (shown - _EPOCH) // _US
+        return ((shown - _EPOCH) // _US,)
     found = [(shown.replace(tzinfo=zone_of(zone), fold=fold) - _EPOCH) // _US for fold in (0, 1)]
     back = (_EPOCH + timedelta(microseconds=found[0])).astimezone(zone_of(zone))
     if back.replace(tzinfo=None) != shown:
-        return None
-    return found[1] if before is not None and found[0] < before <= found[1] else found[0]
+        return ()
+    return tuple(dict.fromkeys(found))
 
 
 def _written(text: str, form: str) -> datetime:

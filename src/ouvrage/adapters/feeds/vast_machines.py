@@ -22,6 +22,7 @@ from ouvrage.model.occupancy import DeviceState
 
 _RENTED = {"D": "on demand", "R": "reserved", "I": "interruptible"}
 _UNSEEN = "load not seen"
+_FILE_TIME = "no moment stands in the list: that of the file's name counts, else of the file itself"
 _TIMES = ("at", "time", "timestamp", "ts", "when")
 _MOST_GPUS = 64
 
@@ -66,9 +67,12 @@ def read_machines(text: str, told: Told, saved_us: int) -> tuple[list[Snapshot],
 def _items(place: str, value: Any, told: Told, saved_us: int) -> Iterable[tuple[str, Any, int]]:
     listed = value.get("machines") if isinstance(value, dict) else None
     if not isinstance(listed, list):
+        told.note(_FILE_TIME)
         yield place or "1", value, saved_us
         return
     said = next((value[name] for name in _TIMES if name in value), None)
+    if said is None:
+        told.note(_FILE_TIME)
     at_us = saved_us if said is None else moment_of(said)
     if at_us is None:
         told.rows += 1

@@ -26,6 +26,9 @@ from ouvrage.pricing.rates.steps import rounded_us
 H = 3600
 CENT = Fraction(1, 200)
 """Bills are in whole cents: less than half of one is no difference."""
+BILL = "bill"
+MACHINE = "bill: the machine's time"
+"""Without these a bill was not compared at all."""
 _STEPS = ((60, "up"), (60, "down"), (3600, "up"), (1, "up"))
 
 
@@ -122,9 +125,13 @@ def findings(
     return found if bill is None else [*found, *_lines(promise, done, billing, bill)]
 
 
-def kept(found: Iterable[Finding]) -> bool:
-    """Whether nothing that could be compared was broken."""
-    return all(each.kept is not False for each in found)
+def kept(found: Sequence[Finding]) -> bool | None:
+    """Whether nothing that could be compared was broken; None where a bill was given and told nothing."""
+    if any(each.kept is False for each in found):
+        return False
+    return (
+        None if any(each.kept is None and each.what in (BILL, MACHINE) for each in found) else True
+    )
 
 
 def _host(promise: Promise, done: Done) -> Iterable[Finding]:
@@ -233,17 +240,31 @@ def _lines(
     )
     if foreign:
         words = f"the bill is in {', '.join(foreign)}, the quote in {promise.currency}"
-        yield _unknown("bill", "other currency", words)
+        yield _unknown(BILL, "other currency", words)
         return
+    unnamed = sum(1 for line in bill if not line.currency)
+    if unnamed:
+        words = f"{unnamed} of its lines name none; they are taken to be in {promise.currency}"
+        yield _unknown("bill: currency", "not stated", words)
+    early = [line for line in bill if _early(line, done)]
+    if early:
+        amount = sum((line.amount for line in early), Fraction(0))
+        words = f"{len(early)} lines that ended before the work began; not held against it"
+        yield _unknown("bill: before the work", f"{_money(amount)} {promise.currency}", words)
     groups: dict[str, list[BilledLine]] = {}
     for line in bill:
-        groups.setdefault(line.kind, []).append(line)
+        if not _early(line, done):
+            groups.setdefault(line.kind, []).append(line)
     for kind in ("work", *sorted(groups.keys() - {"work"})):
         lines = groups.get(kind, [])
         if kind == "work":
             yield _compute_line(promise, done, billing, lines)
         else:
             yield _other_line(kind, promise, done, lines)
+
+
+def _early(line: BilledLine, done: Done) -> bool:
+    return line.end is not None and line.end <= done.started_us
 
 
 def _compute_line(
@@ -253,20 +274,35 @@ def _compute_line(
     should = hours * promise.hour
     promised = f"{_money(should)} {promise.currency} ({_shown(hours)} h)"
     if not lines:
-        return _unknown("bill: the machine's time", "no line", "the bill holds none", promised)
+        return _unknown(MACHINE, "no line", "the bill holds none", promised)
     amount = sum((line.amount for line in lines), Fraction(0))
     difference = amount - should
     ok = abs(difference) < CENT or difference < 0
     why = "as the rules say" if abs(difference) < CENT else "less than the rules say"
+    rival = _as_rival(promise, done, billing, amount)
+    if rival is not None and abs(difference) >= CENT:
+        ok, why = True, f"as another text of the provider says ({rival}): this bill decides for it"
     if not ok:
         why = _compute_why(promise, done, billing, lines, amount)
     return Finding(
-        what="bill: the machine's time",
+        what=MACHINE,
         promised=promised,
         found=f"{_money(amount)} {promise.currency}",
         kept=ok,
         why=why,
         grade=Grade.METERED,
+    )
+
+
+def _as_rival(promise: Promise, done: Done, billing: Billing, amount: Fraction) -> str | None:
+    """The plan of a contradicting text that makes this amount, which a quote's range holds too."""
+    return next(
+        (
+            rival.plan
+            for rival in billing.rivals
+            if abs(expected_hours(done, rival) * promise.hour - amount) < CENT
+        ),
+        None,
     )
 
 
@@ -280,7 +316,7 @@ def _compute_why(
     if rate is not None and abs(rate - promise.hour) * (hours or 0) >= CENT:
         said.append(f"another rate: {_shown(rate)} an hour, {_shown(promise.hour)} was quoted")
     billed = hours if hours is not None else amount / promise.hour if promise.hour else None
-    step = None if billed is None else _other_step(billed, done, billing)
+    step = None if billed is None else _other_step(billed, promise.hour, done, billing)
     last = max((line.end for line in lines if line.end is not None), default=None)
     idle = None if last is None else Fraction(last - done.ended_us, SECOND)
     increment = Fraction(billing.steps.increment_us, SECOND)
@@ -306,13 +342,17 @@ def _hours(lines: Sequence[BilledLine]) -> Fraction | None:
     return total
 
 
-def _other_step(billed: Fraction, done: Done, billing: Billing) -> str | None:
-    """The increment that would make the billed hours of this run, where it is not the plan's."""
+def _other_step(billed: Fraction, hour: Fraction, done: Done, billing: Billing) -> str | None:
+    """The increment that would make the billed hours of this run, where it is not the plan's.
+
+    To half a cent, since bills round: their hours, and the amounts from which hours are made here.
+    """
+    most = max(Fraction(1, 10**6), CENT / hour if hour else Fraction(0))
     for seconds, rounding in _STEPS:
         steps = Steps(increment_us=seconds * SECOND, rounding=rounding)
         if steps.increment_us == billing.steps.increment_us and rounding == billing.steps.rounding:
             continue
-        if abs(Fraction(rounded_us(done.wall_us, steps), SECOND) / H - billed) < Fraction(1, 10**6):
+        if abs(Fraction(rounded_us(done.wall_us, steps), SECOND) / H - billed) < most:
             return f"per {seconds} s, rounded {rounding}"
     return None
 

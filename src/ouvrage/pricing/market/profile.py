@@ -56,6 +56,7 @@ class Moves:
     """What is brought in, carried out, kept and reserved besides the machine itself, for all units.
 
     ``out_before_gb`` was carried out before in the same month, so that its tiers are reached already.
+    ``egress_to`` is one of ``billing.DESTINATIONS``, or another word, to which nobody states a price.
     """
 
     dataset_gb: Fraction | None = None
@@ -76,6 +77,7 @@ class Profile:
     """``terms`` are the seconds of one unit by place and add up to ``timing.likely``.
 
     ``units`` None asks for the marginal unit: no start, no increments, nothing that is paid once.
+    ``tax`` is the rate at which the buyer is taxed, 0.19 for 19 %; None: not stated.
     """
 
     unit: str
@@ -91,6 +93,7 @@ class Profile:
     interruptible: bool | None = None
     mtbf_h: Fraction | None = None
     deadline_s: Fraction | None = None
+    tax: Fraction | None = None
     notes: tuple[str, ...] = ()
     facts: tuple[str, ...] = field(default=())
 

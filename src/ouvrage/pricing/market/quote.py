@@ -15,7 +15,7 @@ from typing import Any
 from ouvrage.base.grades import Grade, weakest
 from ouvrage.base.numbers import decimal_text
 from ouvrage.model.offers import MarketOffer
-from ouvrage.pricing.market.billing import Billing
+from ouvrage.pricing.market.billing import INTERNET, Billing
 from ouvrage.pricing.market.listed import hourly
 from ouvrage.pricing.market.profile import Profile, Timing
 from ouvrage.pricing.market.scaling import Carried, Span, carried
@@ -127,6 +127,11 @@ class Quote:
         return sum((self.likely.amounts[name] or Fraction(0) for name in COMPUTE), Fraction(0))
 
     @property
+    def not_counted(self) -> tuple[str, ...]:
+        """Names of the lines whose price or rate nobody states, and which no total holds."""
+        return tuple(name for name, amount in self.likely.amounts.items() if amount is None)
+
+    @property
     def grade(self) -> Grade:
         """The weakest grade among the lines that have an amount."""
         return weakest(line.grade for line in lines_of(self) if line.amount is not None)
@@ -146,20 +151,20 @@ class Beside:
 
 def beside_of(profile: Profile, billing: Billing) -> Beside:
     """The same for all offers that bill alike, so that a ranking asks for it once."""
-    taxed = billing.tax.rate if billing.tax.status == "excluded" else None
+    taxed = tax_rate(profile, billing, "likely") or Fraction(0)
     if profile.units is None:
-        return Beside(Fraction(0), Fraction(0), taxed or Fraction(0))
+        return Beside(Fraction(0), Fraction(0), taxed)
     moves = profile.moves
     into = billing.into.cost(moves.dataset_gb) if moves.dataset_gb is not None else None
     out = (
-        billing.out.cost(moves.results_gb, moves.out_before_gb)
+        billing.out_to(moves.egress_to).cost(moves.results_gb, moves.out_before_gb)
         if moves.results_gb is not None
         else None
     )
     kept = (kept_gb(profile) or 0) * (billing.storage_gb_h or 0)
     address = moves.public_ips * (billing.ip_h or 0)
     zero = Fraction(0)
-    return Beside((into or zero) + (out or zero), kept + address + zero, taxed or zero)
+    return Beside((into or zero) + (out or zero), kept + address + zero, taxed)
 
 
 def estimate(
@@ -211,7 +216,9 @@ def _paid(
     lost = _lost_s(profile, offer, work, case)
     arriving = Fraction(0) if billing.healthy else pull
     metered = work + startup + lost + arriving
-    billed = billing.billed_s(metered, later=case != "low") if once else metered
+    billed = metered
+    if once:
+        billed = _billed_s(billing, metered, case)
     finish = metered + (pull - arriving)
     hour = hourly(offer)
     amounts: dict[str, Fraction | None] = {
@@ -222,8 +229,16 @@ def _paid(
         "increments": (billed - metered) * hour / H,
         **_beside(profile, billing, finish, billed, hour),
     }
-    amounts["tax"] = _tax(billing, amounts)
+    rate = tax_rate(profile, billing, case)
+    known = sum((each for each in amounts.values() if each is not None), Fraction(0))
+    amounts["tax"] = None if rate is None else known * rate
     return Paid(unit_s, work, startup, pull, lost, metered, billed, finish, amounts)
+
+
+def _billed_s(billing: Billing, metered: Fraction, case: str) -> Fraction:
+    if case == "low":
+        return billing.at_least_s(metered)
+    return billing.at_most_s(metered) if case == "high" else billing.billed_s(metered, later=True)
 
 
 def _pull_s(profile: Profile, case: str) -> Fraction:
@@ -269,7 +284,8 @@ def _beside(
     if moves.dataset_gb is not None:
         found["data in"] = billing.into.cost(moves.dataset_gb)
     if moves.results_gb is not None:
-        found["results out"] = billing.out.cost(moves.results_gb, moves.out_before_gb)
+        out = billing.out_to(moves.egress_to)
+        found["results out"] = out.cost(moves.results_gb, moves.out_before_gb)
     if moves.public_ips:
         rate = billing.ip_h
         found["public IP"] = None if rate is None else moves.public_ips * rate * finish / H
@@ -285,13 +301,19 @@ def kept_gb(profile: Profile) -> Fraction | None:
     return sum(stated, Fraction(0)) if stated else None
 
 
-def _tax(billing: Billing, amounts: dict[str, Fraction | None]) -> Fraction | None:
-    if billing.tax.status in ("included", "none"):
+def tax_rate(profile: Profile, billing: Billing, case: str) -> Fraction | None:
+    """The rate of tax on top of the price; None where none is known.
+
+    Where nobody says whether the price holds the tax, the buyer's rate comes on top of it but in the
+    low case.
+    """
+    status = billing.tax.status
+    if status in ("included", "none"):
         return Fraction(0)
-    if billing.tax.status != "excluded" or billing.tax.rate is None:
-        return None
-    known = sum((each for each in amounts.values() if each is not None), Fraction(0))
-    return known * billing.tax.rate
+    rate = billing.tax.rate if profile.tax is None else profile.tax
+    if rate is None or status == "excluded":
+        return rate
+    return Fraction(0) if case == "low" else rate
 
 
 Words = Callable[[Quote], tuple[str, Fraction | None, str, Grade, str]]
@@ -316,6 +338,7 @@ def lines_of(quote: Quote) -> list[Line]:
 _ONLY_IF_PAID = ("start-up", "image", "interruptions", "increments", "reservation unused")
 LISTED = Grade.LISTED
 ASSUMED = Grade.ASSUMED
+_DOUBTED = {"unverified": "not verified", "conflict": "contradicted by another text"}
 
 
 def _work(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
@@ -349,11 +372,19 @@ def _interruptions(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
     return rule, quote.likely.lost_s / H, "h", ASSUMED, because
 
 
-def _increments(quote: Quote) -> tuple[str, Fraction, str, Grade, str]:
+def _increments(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
     billing, paid = quote.billing, quote.likely
+    if billing.plan is None:
+        because = "no plan says how time is rounded: as metered at best, in whole hours at worst"
+        return "not stated", None, "h", ASSUMED, because
     rule = f"{billing.plan}: {billing.words}"
     because = f"{decimal_text(paid.metered_s)} s are billed as {decimal_text(paid.billed_s)} s"
-    grade = weakest((LISTED, quote.carried.grade))
+    for rival in billing.rivals:
+        because += f"; another text ({rival.plan}) says {rival.words}, and the range holds both"
+    if billing.confidence in _DOUBTED:
+        because += f"; a part of this rule is {_DOUBTED[billing.confidence]}"
+    sure = ASSUMED if billing.confidence in _DOUBTED else LISTED
+    grade = weakest((sure, quote.carried.grade))
     return rule, (paid.billed_s - paid.metered_s) / H, "h", grade, because
 
 
@@ -372,13 +403,21 @@ def _data_in(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
 
 
 def _results_out(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
-    known = quote.likely.amounts["results out"] is not None
-    before = quote.profile.moves.out_before_gb
+    moves = quote.profile.moves
+    to = moves.egress_to
+    out, gb = quote.billing.out_to(to), moves.results_gb
+    if quote.likely.amounts["results out"] is None:
+        because = "no price of traffic out is stated"
+        if to is not None:
+            because = (
+                f"no price of traffic to {'the internet' if to == INTERNET else repr(to)} is stated"
+            )
+        return out.rule, gb, "GB", LISTED, because
+    before = moves.out_before_gb
     since = f"after {decimal_text(before)} GB" if before else "from nothing"
-    because = f"at the tiers reached {since}" if known else "no price of traffic out is stated"
-    to = quote.profile.moves.egress_to
-    because += f"; to {to}" if to else ""
-    return quote.billing.out.rule, quote.profile.moves.results_gb, "GB", LISTED, because
+    because = f"at the tiers reached {since}; to "
+    because += "the internet" if to in (None, INTERNET) else str(to)
+    return out.rule, gb, "GB", LISTED, because + ("" if to else ", since nobody says where")
 
 
 def _ip(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
@@ -397,14 +436,22 @@ def _reservation(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
 
 
 def _tax_words(quote: Quote) -> tuple[str, Fraction | None, str, Grade, str]:
-    tax = quote.billing.tax
-    words = {
-        "excluded": "comes on top; its rate is not stated" if tax.rate is None else "comes on top",
-        "included": "is in the price",
-        "none": "none is charged",
-        "unknown": "whether the price includes it is not stated",
-    }
-    return tax.status, tax.rate, "", LISTED, words[tax.status]
+    tax, own = quote.billing.tax, quote.profile.tax
+    rate = tax_rate(quote.profile, quote.billing, "likely")
+    if tax.status in ("included", "none"):
+        words = "is in the price" if tax.status == "included" else "none is charged"
+        return tax.status, None, "", LISTED, words
+    on_top = tax.status == "excluded"
+    if rate is None:
+        words = "comes on top; its rate is not stated: --tax gives it"
+        words = words if on_top else "whether the price includes it is not stated"
+        return tax.status, None, "", LISTED, words
+    who = "the plan says" if own is None else "the profile says"
+    words = f"comes on top, at the rate of {decimal_text(100 * rate)} % that {who}"
+    if not on_top:
+        words += "; whether the price includes it is not stated, so the low case adds none"
+    grade = LISTED if own is None and on_top else ASSUMED
+    return f"{tax.status}, {decimal_text(rate)} of all lines", rate, "of all lines", grade, words
 
 
 _WORDS: dict[str, Words] = {

@@ -29,7 +29,16 @@ from ouvrage.pricing.market.ranking import (
     would_win,
 )
 from ouvrage.pricing.market.scaling import Span, slowed_by
-from ouvrage.pricing.words import counted, duration, mark, percent, ranged, rounded, shortened
+from ouvrage.pricing.words import (
+    counted,
+    duration,
+    mark,
+    percent,
+    plural,
+    ranged,
+    rounded,
+    shortened,
+)
 
 Row = tuple[str, ...]
 HEAD = ("#", "offer", "per hour", "cost / {unit}", "finished", "limited by", "grade", "# by hour")
@@ -55,14 +64,11 @@ def headline(ranking: Ranking, plain: bool) -> list[str]:
     gpu = f", {safe(offer.gpu)}" if offer.gpu and offer.gpu.lower() not in named else ""
     many = _work_words(ranking)
     grade = mark(quote.grade, plain)
+    more = " + ?" if open_lines(best) else ""
     if ranking.profile.units is None:
-        answer = (
-            f"{each} {offer.currency}{grade}{_bracket(each_span)}, {_took(quote.finish_s.likely)}"
-        )
+        answer = f"{each} {offer.currency}{grade}{_bracket(each_span)}{more}, {_took(quote.finish_s.likely)}"
     else:
-        answer = (
-            f"{shown} {offer.currency}{grade}{_bracket(span)}, in {_took(quote.finish_s.likely)}"
-        )
+        answer = f"{shown} {offer.currency}{grade}{_bracket(span)}{more}, in {_took(quote.finish_s.likely)}"
     where = f"{safe(offer.provider)}, {shortened(offer.name, 40)}{gpu}"
     return [f"Cheapest way to finish {many}: {where}, {answer}", *_hour_lines(ranking)]
 
@@ -72,7 +78,11 @@ def _work_words(ranking: Ranking) -> str:
     if units is None:
         return f"one more {safe(ranking.profile.unit)}"
     number = int(units) if units.denominator == 1 else decimal_text(units)
-    return counted(number, ranking.profile.unit) if isinstance(number, int) else f"{number} units"
+    return (
+        counted(number, ranking.profile.unit)
+        if isinstance(number, int)
+        else f"{number} {plural(safe(ranking.profile.unit))}"
+    )
 
 
 def _bracket(span: str) -> str:
@@ -88,7 +98,7 @@ def _hour_lines(ranking: Ranking) -> list[str]:
     best, hour = ranking.ranked[0], ranking.cheapest_hour
     if hour is None or ranking.able < 2:
         return []
-    if hour.listed.offer.key == best.listed.offer.key:
+    if best.by_hour == 1:
         return ["  It is also the cheapest hour."]
     offer = hour.quote.offer
     price = f"{rounded(hour.hour)} {ranking.currency}/h"
@@ -117,24 +127,42 @@ def effect_words(why: Effects, slower: Ranked, faster: Ranked) -> str:
 
 def rows(ranking: Ranking, plain: bool) -> list[Row]:
     """The table: one row for each ranked offer."""
-    return [_row(place, each, plain) for place, each in enumerate(ranking.ranked, 1)]
+    return [
+        _row(place, each, ranking.currency, plain) for place, each in enumerate(ranking.ranked, 1)
+    ]
 
 
-def _row(place: int, each: Ranked, plain: bool) -> Row:
+def _row(place: int, each: Ranked, currency: str, plain: bool) -> Row:
+    """One offer; its cost stands in the currency in which all are compared."""
     quote = each.quote
     offer = quote.offer
     per = quote.per_unit
-    shown, span = ranged(per.likely, per.low, per.high, plain)
+    rate = each.cost / per.likely if per.likely else Fraction(1)
+    shown, span = ranged(each.cost, per.low * rate, per.high * rate, plain)
+    foreign = f" {currency}" if offer.currency != currency else ""
     return (
         str(place),
         f"{shortened(offer.provider, 14)}  {shortened(offer.name, 34)}",
         f"{rounded(quote.hour)} {offer.currency}{mark(Grade.LISTED, plain)}",
-        f"{shown}{_bracket(span)}",
+        f"{shown}{foreign}{_bracket(span)}{' + ?' if open_lines(each) else ''}",
         _took(quote.finish_s.likely),
         quote.carried.bottleneck,
         f"{mark(quote.grade, plain).strip()} time {mark(quote.carried.grade, plain).strip()}",
         str(each.by_hour),
     )
+
+
+def open_lines(each: Ranked) -> list[str]:
+    """Lines without a price that may set offers apart; tax is told beside all of them."""
+    return [name for name in each.quote.not_counted if name != "tax"]
+
+
+def _open_words(ranking: Ranking) -> list[str]:
+    """What ``+ ?`` stands for in the table."""
+    counts = Counter(name for each in ranking.ranked for name in open_lines(each))
+    words = ", ".join(f"{name} ({counted(many, 'offer')})" for name, many in counts.items())
+    more = "+ ? costs more than is shown, and may belong lower: no price is stated of "
+    return [more + words] if words else []
 
 
 def second_words(ranking: Ranking) -> list[str]:
@@ -194,7 +222,10 @@ def warnings(ranking: Ranking, today: str) -> list[str]:
         said.append(f"the price of the first was last seen {age} days ago")
     if offer.counterparty is None or offer.terms is None:
         said.append("the first names no counterparty or no terms: nobody is bound by its price")
-    missing = [line for line in lines_of(best.quote) if line.amount is None]
+    said += _open_words(ranking)
+    lines = lines_of(best.quote)
+    said += [f"tax {line.because}" for line in lines if line.name == "tax" and line.quantity]
+    missing = [line for line in lines if line.amount is None]
     said += [f"not counted, {line.name}: {line.because}" for line in missing]
     if best.quote.carried.scaled:
         parts = "; ".join(f"{term.key}: {term.because}" for term in best.quote.carried.terms)
@@ -264,6 +295,7 @@ def _ranked_json(each: Ranked, today: str, on_frontier: bool | None) -> dict[str
         "currency": offer.currency,
         "cost_per_unit": span_json(quote.per_unit),
         "cost": span_json(quote.total),
+        "not_counted": list(quote.not_counted),
         "cost_per_unit_compared": decimal_text(each.cost),
         "time_s": seconds_number(finish.likely),
         "time_s_range": {"low": seconds_number(finish.low), "high": seconds_number(finish.high)},

@@ -17,6 +17,10 @@ _KEY = re.compile(r"\s*(?P<name>[A-Za-z0-9_\"'. -]+?)\s*=")
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
 
 
+_SHOWN = 160
+"""So much of a line is shown, whatever it holds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """One line of a file."""
@@ -37,7 +41,7 @@ class Located:
         for length in range(len(path), 0, -1):
             place = self.places.get(path[:length])
             if place is not None:
-                return f"{self.file}:{place.number}   {place.text.strip()}"
+                return f"{self.file}:{place.number}   {place.text.strip()[:_SHOWN]}"
         return f"{self.file}   {field_name(path)}" if path else self.file
 
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ouvrage.base.numbers import decimal_text
-from ouvrage.base.price import PER_US, TIME_WORDS, written
+from ouvrage.base.price import LONGEST_AMOUNT, PER_US, TIME_WORDS, written
 from ouvrage.base.time import SECOND
 
 GB_DECIMAL = 10**9
@@ -22,7 +22,7 @@ MONTH = "month"
 PLACES = 4
 
 _PREFIXES = "kMGTP"
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_NUMBER = r"[0-9]{1,30}(?:\.[0-9]{1,30})?"
 _MEASURE = re.compile(rf"(?P<amount>{_NUMBER})\s*(?P<unit>[A-Za-z][A-Za-z0-9_-]*)")
 
 
@@ -55,7 +55,7 @@ def parse_rate(text: str) -> Rate:
     ``ValueError`` when the text is none of these.
     """
     found = written(text)
-    if found is None or found.amount.startswith("-"):
+    if found is None or found.amount.startswith("-") or len(found.amount) > LONGEST_AMOUNT:
         raise ValueError("a rate such as 2.52/h, 0.10/GB-month or 0.09/GB")
     unit, per = _basis(found.per)
     return Rate(

@@ -19,13 +19,13 @@ from ouvrage.pricing.rates.charging import ONE, Pricer
 from ouvrage.pricing.rates.commitments import purchases
 from ouvrage.pricing.rates.given import check_known, currency_of, filled, missing
 from ouvrage.pricing.rates.pieces import Piece, pieces_of
-from ouvrage.pricing.rates.plan import LIFECYCLE, Plan, Prepaid, Rule, Version
+from ouvrage.pricing.rates.plan import LIFECYCLE, Plan, Prepaid, Rule, Version, day_text
 from ouvrage.pricing.rates.prepaid import DEPOSIT, deposits, settled, used_up
 from ouvrage.pricing.rates.quantity import Rate
 from ouvrage.pricing.rates.reservations import coverage
 from ouvrage.pricing.rates.sessions import Session, amount_in, clipped, sessions
 from ouvrage.pricing.rates.steps import Billed, billed, seam
-from ouvrage.pricing.rates.usage import Resource, Row, Usage
+from ouvrage.pricing.rates.usage import LAST_US, Resource, Row, Usage
 from ouvrage.pricing.rates.validity import check_covered, holds
 
 
@@ -104,6 +104,12 @@ def _balance(prepaid: Prepaid, usage: Usage, total: Fraction, spent: int | None)
 
 
 def _check_period(plan: Plan, usage: Usage, until: int | None) -> None:
+    if until is not None and until > LAST_US:
+        raise OuvrageError(
+            "usage/until",
+            f"usage cannot be rated until {day_text(until)}",
+            hint="give --until a moment before the year 9900",
+        )
     rows = sorted(usage.rows, key=lambda row: row.at)
     first, last = rows[0], rows[-1]
     end = plan.versions[-1].valid_until

@@ -132,7 +132,8 @@ class Reader:
 def _shown(value: object) -> str:
     if isinstance(value, str) and (value == "missing" or value.startswith("no field")):
         return value
-    return f"{value!r}" if isinstance(value, str) else str(value)
+    text = f"{value!r}" if isinstance(value, str) else str(value)
+    return text if len(text) <= 120 else f"{text[:120]}…"
 
 
 def _text(value: Any) -> str:

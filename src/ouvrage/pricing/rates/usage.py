@@ -24,6 +24,8 @@ _MOMENT = re.compile(
 )
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _WHEN = "a moment with its zone (RFC 3339), such as 2026-11-30T14:05:09Z"
+_FIRST_YEAR, _LAST_YEAR = "1970", "9899"
+"""Far from where calendars end: a zone or a month later must not lead out of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ class _Faults:
     lines: list[str] = field(default_factory=list)
 
     def add(self, line: int, key: str, found: str, expected: str) -> None:
-        self.lines.append(f"{self.file}:{line}   {key}: found {found}, expected {expected}")
+        self.lines.append(f"{self.file}:{line}   {key}: found {found[:120]}, expected {expected}")
 
 
 def read_usage(file: str, head: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> Usage:
@@ -189,9 +191,12 @@ def _moment(line: int, text: str, faults: _Faults) -> int | None:
 
 
 def moment_us(text: str) -> int | None:
-    """Microseconds of an RFC 3339 text with a zone; None for anything else, or for finer parts."""
+    """Microseconds of an RFC 3339 text with a zone; None for anything else, or for finer parts.
+
+    Years lie between 1970 and 9899.
+    """
     match = _MOMENT.fullmatch(text)
-    if not match:
+    if not match or not _FIRST_YEAR <= match["start"][:4] <= _LAST_YEAR:
         return None
     parts = (match["parts"] or "").ljust(6, "0")
     if parts[6:].strip("0"):
@@ -201,6 +206,10 @@ def moment_us(text: str) -> int | None:
         return utc_us(f"{match['start'].upper()}.{parts[:6]}{zone}")
     except (ValueError, OverflowError):
         return None
+
+
+LAST_US = moment_us(f"{_LAST_YEAR}-12-31T23:59:59Z") or 0
+"""The last moment that usage can reach."""
 
 
 def _grouped(file: str, rows: list[Row]) -> Usage:
