@@ -85,7 +85,7 @@ def chained(before: bytes, batch: pa.RecordBatch) -> bytes:
     """SHA-256 over the digest before and the values of a batch."""
     found = hashlib.sha256(before)
     for column in batch.columns:
-        found.update(memoryview(np.ascontiguousarray(column.to_numpy())))
+        found.update(np.ascontiguousarray(column.to_numpy()).data)
     return found.hexdigest().encode()
 
 
