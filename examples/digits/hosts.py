@@ -5,6 +5,8 @@ the loader a core of its own and costs 0.36, the two prices of a trial published
 This script only places the work on cores and calls the ``ouvrage`` command, as anyone would. The
 verdict is computed from what was measured: where the dearer host loses, it says so.
 
+Then it shows the owner's half, a year of a made-up machine: every figure of it is marked as simulated.
+
 It ends when the report is written, with ``ONCE=1`` in the environment or without.
 """
 
@@ -87,8 +89,17 @@ def meter(host: Host, epochs: int, out: Path) -> str:
     return json.loads(report.read_text())["run"]
 
 
+def owner(out: Path) -> int:
+    """The other half of the question, for whoever owns such a machine, on a simulated year."""
+    show = [*OUVRAGE, "demo", "--state", str(out / "demo"), "--show"]
+    code = subprocess.run([*show, "--into", str(out / "report.html")], check=False).returncode
+    if not code:
+        print(f"Look around in it: OUVRAGE_HOME={out / 'demo'} ouvrage books pnl --by gpu")
+    return code
+
+
 def main() -> int:
-    """Meter both hosts, then let ``ouvrage compare`` say what came out."""
+    """Meter both hosts, let ``ouvrage compare`` say what came out, then show the owner's half."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--epochs", type=int, default=10)
@@ -106,6 +117,9 @@ def main() -> int:
     compare += ["--report", str(options.out / "report.json")]
     compare += ["--html", str(options.out / "report.html")]
     code = subprocess.run(compare, check=False).returncode
+    if not code:
+        print(flush=True)
+        code = owner(options.out)
     installed = Path(sys.executable).with_name("ouvrage")
     if installed.exists() and shutil.which("ouvrage") is None:
         print(f"Here `ouvrage` is {os.path.relpath(installed)}.")

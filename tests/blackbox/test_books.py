@@ -225,7 +225,7 @@ def test_on_a_terminal_it_asks_and_an_empty_answer_is_assumed(ouvrage: Home):
     assert out.splitlines()[0].startswith(
         "home is set up: node-1, books in USD by the clock of UTC"
     )
-    assert re.search(r"fee of channel:vast +0\.24 \?", out)
+    assert re.search(r"the channel.s fee of vast +0\.24 \?", out)
     assert "2400 USD for node:node-1, 60 months" in ouvrage.inside("own", "show").out
 
 

@@ -187,7 +187,7 @@ def test_an_amount_in_another_currency_is_told_with_the_rate_that_is_missing(ouv
     assert "  note: machine 35798 is taken for the only node, n1" in said.out
     assert (
         "  note: 2 days with USD without a rate to EUR: ouvrage fx set USD/EUR RATE --day 2025-11-07 "
-        "--by WHO (it counts for 7 days)" in said.out
+        "--by WHO (one holds until the next; after 7 days the books say how old it is)" in said.out
     )
     assert (
         ouvrage.inside("fx", "set", "USD/EUR", "0.92", "--day", "2025-11-05", "--by", "bank").code

@@ -132,7 +132,7 @@ def test_an_amount_in_another_currency_needs_a_recorded_rate():
     rate = ExchangeRate(base="EUR", quote="USD", rate="1.08", day="2026-01-20", said_by="bank")
     owner.says(rate, day("2026-01-20"), day("2026-01-21"), Grade.REPORTED)
     assert owner.sheet().number("revenue.gpu") == 10
-    assert "14 days old" in owner.pnl().notes[0]
+    assert "more than 7 days after it" in owner.pnl().notes[0]
 
 
 def test_a_credit_is_a_cost_of_failed_work_and_no_less_revenue():

@@ -14,12 +14,13 @@ from typing import Any
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import split_whole
+from ouvrage.books.calendar import SOLD, Stretch
 from ouvrage.books.cells import Cell, Grid, Sum, Sums, cell_of, grid_of
 from ouvrage.books.costs import Unknown, spent
 from ouvrage.books.money import NANO
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
-from ouvrage.books.revenue import Told, earned
+from ouvrage.books.revenue import OWN_USE, Told, earned
 from ouvrage.books.spans import merged, within
 from ouvrage.books.terms import term
 from ouvrage.model.sites import DevicePlaced
@@ -95,7 +96,7 @@ def account(record: OwnerRecord, site: str, period: Period, sums: Sums | None = 
 
 
 def _covered(record: OwnerRecord, grid: Grid) -> dict[str, tuple[int, int]]:
-    """By device: the time of which a state or an earning is known, and the time that it was owned."""
+    """By device: the time of which it is known what was earned, and the time that it was owned."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for each in (*record.earnings, *record.leases):
         if each.meets(grid.period.from_us, grid.period.to_us):
@@ -105,12 +106,21 @@ def _covered(record: OwnerRecord, grid: Grid) -> dict[str, tuple[int, int]]:
         shared = [*spans.get(f"node:{node}", ()), *spans.get(f"site:{grid.site}", ())]
         for device, stretches in devices.items():
             own = spans.get(f"device:{device}", ())
-            known = [(s.from_us, s.to_us) for s in stretches if s.grade is not None]
+            known = [(s.from_us, s.to_us) for s in stretches if _settled(s)]
             stood = [(s.from_us, s.to_us) for s in stretches]
             told = within(merged([*shared, *own, *known]), merged(stood))
             before = found.get(device, (0, 0))
             found[device] = (before[0] + told, before[1] + sum(s.us for s in stretches))
     return found
+
+
+def _settled(stretch: Stretch) -> bool:
+    """Whether a state alone says what was earned: nothing unless sold, and own use by its price.
+
+    What somebody else had and no earning or lease is about may have earned anything.
+    """
+    sold = stretch.state in SOLD and stretch.channel != OWN_USE
+    return stretch.grade is not None and not sold
 
 
 def _by_cell(sums: Sums) -> dict[Cell, list[tuple[str, Sum]]]:

@@ -281,9 +281,10 @@ def _in_order(
 def _wanted(each: Known[OwnerLease], devices: Mapping[str, int], ever: Sequence[Slot]) -> list[int]:
     """The slots that a lease may have: those in use when it begins first, then those used later."""
     about = each.value.about
-    if about.startswith("device:"):
-        return [devices[about[7:]]]
     used = [slot for slot in ever if slot.from_us < each.end and each.valid_from < slot.to_us]
+    if about.startswith("device:"):
+        stood = any(slot.device == about[7:] for slot in used)
+        return [devices[about[7:]]] if stood else []
     later = {slot.number: True for slot in used}
     later.update({slot.number: False for slot in used if slot.from_us <= each.valid_from})
     return sorted(later, key=lambda number: (later[number], number))

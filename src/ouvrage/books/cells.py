@@ -134,6 +134,15 @@ class Grid:
                         found[cell] = found.get(cell, 0) + us
         return list(found.items()) or ([] if only else [(self._itself(about), 1)])
 
+    def stood(self, about: str, from_us: int, to_us: int) -> bool:
+        """Whether any device of an object stood in service at some moment of a time."""
+        return any(
+            True
+            for devices in self._within(about)
+            for stretches in devices
+            for _ in _overlapping(stretches, from_us, to_us)
+        )
+
     def _within(self, about: str) -> Iterable[Iterable[tuple[Stretch, ...]]]:
         sort, _, name = about.partition(":")
         if sort == "node":

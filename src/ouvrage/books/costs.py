@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from ouvrage.base.time import HOUR
-from ouvrage.books.cells import Amount, Cell, Grid, Sums, post
+from ouvrage.books.cells import Amount, Cell, Grid, Sums, Weights, post
 from ouvrage.books.depreciation import depreciation
 from ouvrage.books.electricity import powered
 from ouvrage.books.hours import NO_HOURS, hours_worked
@@ -24,7 +24,7 @@ from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import Told
 from ouvrage.books.terms import stated, term
 from ouvrage.model.assets import Asset, AssetRetired
-from ouvrage.model.cash import CostBill
+from ouvrage.model.cash import CostBill, SupportTime
 
 VARIABLE = ("electricity", "cooling", "fee", "bandwidth", "failed")
 FIXED = (
@@ -178,8 +178,19 @@ def _support(record: OwnerRecord, grid: Grid, sums: Sums) -> None:
                 grade=max(each.grade, price.grade), method="logged time x the price of an hour",
                 keys=(*each.keys, *price.keys),
             )  # fmt: skip
-            post(sums, amount, grid.weights(about, each.valid_from, each.valid_from + 1))
+            post(sums, amount, _helped(grid, about, each))
     _usual_support(record, grid, logged, sums)
+
+
+def _helped(grid: Grid, about: str, each: Known[SupportTime]) -> Weights:
+    """The cells of the tenant for whom the time was, where it had anything then; else of the object."""
+    tenant, period = each.value.tenant, grid.period
+    of_tenant = [
+        (cell, us)
+        for cell, us in grid.weights(about, period.from_us, period.to_us)
+        if tenant is not None and cell.tenant == tenant
+    ]
+    return of_tenant or grid.weights(about, each.valid_from, each.valid_from + 1)
 
 
 def _month(at_us: int, period: Period) -> str:

@@ -17,6 +17,7 @@ from ouvrage.base.time import HOUR
 from ouvrage.books.account import Account, account, money, profit_nano
 from ouvrage.books.energy import UNSEEN
 from ouvrage.books.period import Period
+from ouvrage.books.pnl import LEAST_COVERED
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import RULES, rule_for, term
 from ouvrage.model.assets import Asset
@@ -57,6 +58,7 @@ def gaps(record: OwnerRecord, site: str, period: Period) -> tuple[Gap, ...]:
     made = account(record, site, period)
     base = profit_nano(made.sums, lambda _: True)
     found = [
+        *_unearned(made),
         *_unpriced(made),
         *_unseen(made),
         *(_term_gap(made, base, *case) for case in _terms(made)),
@@ -65,11 +67,30 @@ def gaps(record: OwnerRecord, site: str, period: Period) -> tuple[Gap, ...]:
     return tuple(sorted(found, key=lambda gap: (-gap.most, gap.what, gap.abouts)))
 
 
+def _unearned(made: Account) -> Iterator[Gap]:
+    """Earnings, where of too much of the time nothing says what was earned."""
+    told, owned = (sum(both[i] for both in made.covered.values()) for i in (0, 1))
+    if owned and Fraction(told, owned) < LEAST_COVERED:
+        blank = [device for device, (known, whole) in made.covered.items() if known < whole]
+        nodes = sorted(
+            n for n, devices in made.grid.stretches.items() if devices.keys() & set(blank)
+        )
+        yield Gap(
+            what="earnings", abouts=tuple(f"node:{node}" for node in nodes), unit=made.grid.currency,
+            held=None, low=None, high=None,
+            source=f"of {(owned - told) // HOUR} hours no fact says what was earned",
+            why="without it there is no margin", moves=None,
+            fill=f"ouvrage import vast-earnings FILE --machine ID={nodes[0]}, or ouvrage own lease NAME "
+            f"--of node:{nodes[0]} --tenant WHO --price AMOUNT/h --from DAY --to DAY",
+        )  # fmt: skip
+
+
 def _unpriced(made: Account) -> Iterator[Gap]:
     """Costs that are not known at all."""
     fills = {
         "depreciation": "ouvrage own asset NAME --of node:{node} --price AMOUNT --bought DAY",
         "electricity": "ouvrage own term node:{node} load_power_w WATTS",
+        "price": "ouvrage own term site:{site} electricity AMOUNT",
     }
     nodes = {device: node for node, devices in made.grid.stretches.items() for device in devices}
     for line, devices in made.unknown.items():
@@ -78,11 +99,17 @@ def _unpriced(made: Account) -> Iterator[Gap]:
         first = sorted(devices)[0]
         node = nodes.get(first, "NODE")
         abouts = tuple(sorted({f"node:{nodes[d]}" for d in devices if d in nodes}))
+        unpriced = line == "electricity" and made.grid.terms.at(*_price_of(made)) is None
+        fill = fills["price"] if unpriced else fills[line]
         yield Gap(
-            what=line, abouts=abouts, unit=made.grid.currency, held=None, low=None, high=None,
+            what=line if line != "electricity" or unpriced else "load_power_w", abouts=abouts, unit=made.grid.currency, held=None, low=None, high=None,
             source=devices[first], why="without it there is no margin", moves=None,
-            fill=fills[line].format(node=node),
+            fill=fill.format(node=node, site=made.grid.site),
         )  # fmt: skip
+
+
+def _price_of(made: Account) -> tuple[str, str, int]:
+    return f"site:{made.grid.site}", "electricity", made.grid.period.from_us
 
 
 def _unseen(made: Account) -> Iterator[Gap]:
@@ -106,7 +133,8 @@ def _unseen(made: Account) -> Iterator[Gap]:
             what=UNSEEN_LOAD, abouts=tuple(f"node:{node}" for node in grid.nodes), unit="h",
             held=hours, low=Fraction(0), high=owned, source="no fact says it",
             why="their power is taken half way between idling and work", moves=(swing, -swing),
-            fill="ouvrage own state node:NODE STATE --from TIME --to TIME",
+            fill=f"ouvrage own state node:{next(iter(grid.nodes), 'NODE')} STATE --from TIME --to TIME, or "
+            "ouvrage import vast-machines FILE",
         )  # fmt: skip
 
 
@@ -222,9 +250,10 @@ def _with_life(made: Account, base: int, ours: list[Known[Asset]], months: int) 
 
 def held_text(gap: Gap) -> str:
     """The assumed value as a person reads it: at most four digits."""
-    return (
-        "unknown" if gap.held is None else _short(gap.held) + (f" {gap.unit}" if gap.unit else "")
-    )
+    if gap.held is None:
+        return "unknown"
+    plural = "s" if gap.unit == "month" and gap.held != 1 else ""
+    return _short(gap.held) + (f" {gap.unit}{plural}" if gap.unit else "")
 
 
 def range_text(gap: Gap, to: str) -> str:

@@ -20,6 +20,7 @@ from ouvrage.books.journal import journal, lines_of
 from ouvrage.books.period import Period, month_of
 from ouvrage.books.pnl import BY, COSTS, Statement, key_of, pnl, sheet_of
 from ouvrage.books.record import OwnerRecord, owner_record
+from ouvrage.books.sealing import seal_breaches
 from ouvrage.books.tariffs import PriceBook
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.laws import Law
@@ -204,5 +205,10 @@ LAWS: tuple[Law, ...] = (
         name="books/money-adds-up",
         statement="every view of a site's books is the same postings, and revenue less costs is the margin",
         check=_money_adds_up,
+    ),
+    Law(
+        name="books/sealed",
+        statement="the facts known at the seal of a closed month give the sums that were sealed",
+        check=seal_breaches,
     ),
 )

@@ -58,12 +58,16 @@ def converted(
             "books/fx-missing",
             f"{amount} {currency} of {utc_text(at_us)[:10]} cannot be put into books in {into}",
             where=(known.key,),
-            hint=f"ouvrage fx set {currency}/{into} RATE --day {utc_text(at_us)[:10]} --by WHO",
+            hint=f"ouvrage fx set {currency}/{into} RATE --day {utc_text(at_us)[:10]} --by WHO; it holds "
+            "until a later one is stated",
         )
     same_way = rate.value.base == currency
     factor = Fraction(rate.value.rate) if same_way else 1 / Fraction(rate.value.rate)
     age = (at_us - rate.valid_from) // DAY
-    note = f"the rate {currency}/{into} of {rate.value.day} is up to {age} days old"
+    note = (
+        f"the rate {currency}/{into} of {rate.value.day} is used for days more than {STALE_DAYS} "
+        "days after it"
+    )
     return Converted(
         amount=value * factor,
         grade=max(known.grade, rate.grade),

@@ -17,6 +17,8 @@ from ouvrage.base.errors import OuvrageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _US = timedelta(microseconds=1)
+_YEARS = range(1970, 2200)
+"""Years in which machines have books; a day outside is a slip, and months are counted one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,16 @@ def day_of(at_us: int, zone: str) -> date:
     return (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone_of(zone)).date()
 
 
+def day_named(text: str) -> date:
+    """A day as people write it in data: ``2026-11-07``. ``ValueError`` for any other text."""
+    if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise ValueError(f"{text!r} is not written as 2026-11-07")
+    found = date.fromisoformat(text)
+    if found.year not in _YEARS:
+        raise ValueError(f"{found.year} is outside {_YEARS.start} to {_YEARS.stop - 1}")
+    return found
+
+
 def next_month(day: date) -> date:
     """The first day of the month after that of a day."""
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
@@ -107,20 +119,21 @@ def period_named(name: str, zone: str) -> Period:
     except ValueError as error:
         raise OuvrageError(
             "period/unreadable",
-            f"{name!r} is no period",
+            f"{name!r} is no period of books",
             hint="a month 2026-11, a year 2026, a day 2026-11-07, or --from DAY --to DAY",
         ) from error
 
 
 def _named(name: str, zone: str) -> Period:
     if re.fullmatch("[0-9]{4}", name):
-        return span(date(int(name), 1, 1), date(int(name) + 1, 1, 1), zone, name)
+        first = day_named(f"{name}-01-01")
+        return span(first, date(first.year + 1, 1, 1), zone, name)
     if re.fullmatch("[0-9]{4}-[0-9]{2}", name):
-        first = date.fromisoformat(f"{name}-01")
+        first = day_named(f"{name}-01")
         return span(first, next_month(first), zone, name)
     begins, dots, ends = name.partition("..")
-    first = date.fromisoformat(begins)
-    after = date.fromisoformat(ends) if dots else first + timedelta(days=1)
+    first = day_named(begins)
+    after = day_named(ends) if dots else first + timedelta(days=1)
     if after <= first:
         raise ValueError("a period ends after it begins")
     return span(first, after, zone, name)

@@ -78,8 +78,19 @@ def statement_of(made: Account, by: str, *, payback: bool | None = None) -> Stat
         by=by,
         rows=tuple(rows),
         total=sheet_of(made, made.cells, f"{grid.site}/{period.name}", so_far),
-        notes=made.notes,
+        notes=(*made.notes, *(_hours_nowhere(made, by))),
     )
+
+
+def _hours_nowhere(made: Account, by: str) -> Iterable[str]:
+    """Say that a channel or tenant earned in hours that nobody can give to it, with what they cost."""
+    blank = sum(states.get("unknown", 0) for states in made.hours.values())
+    earned = {c for line, c in made.sums if line.startswith("revenue.") and c.channel is not None}
+    if by in ("channel", "tenant") and blank and earned - made.hours.keys():
+        yield (
+            f"of {blank // HOUR} h no fact says who had them: what they cost stands under {UNSOLD}, also "
+            "where somebody had them, so the margin of what earned in them is too high"
+        )
 
 
 def sheet_named(made: Account, name: str) -> Sheet | None:
@@ -133,7 +144,7 @@ class _Chosen:
     """The part of an account that one sheet is about."""
 
     made: Account
-    cells: frozenset[Cell]
+    cells: tuple[Cell, ...]
     lines: Mapping[str, Sum]
     currency: str
 
@@ -151,7 +162,7 @@ class _Chosen:
 
 def sheet_of(made: Account, cells: Sequence[Cell], name: str, so_far: Account | None) -> Sheet:
     """Every figure about some cells of an account."""
-    chosen = _chosen(made, frozenset(cells))
+    chosen = _chosen(made, tuple(cells))
     figures: dict[str, Figure] = {}
     steps: tuple[Callable[[_Chosen, Mapping[str, Figure]], Iterable[Figure]], ...] = (
         _hours, _revenue, _costs, _results, _rates, _limits,
@@ -165,7 +176,7 @@ def sheet_of(made: Account, cells: Sequence[Cell], name: str, so_far: Account | 
     return Sheet(object=name, as_of=made.record.as_of, figures=figures)
 
 
-def _chosen(made: Account, cells: frozenset[Cell]) -> _Chosen:
+def _chosen(made: Account, cells: tuple[Cell, ...]) -> _Chosen:
     lines: dict[str, Sum] = {}
     for cell in cells:
         for line, held in made.lines.get(cell, ()):
@@ -178,10 +189,10 @@ def _chosen(made: Account, cells: frozenset[Cell]) -> _Chosen:
     return _Chosen(made=made, cells=cells, lines=lines, currency=made.grid.currency)
 
 
-def _same_objects(so_far: Account, chosen: _Chosen) -> frozenset[Cell]:
+def _same_objects(so_far: Account, chosen: _Chosen) -> tuple[Cell, ...]:
     """The cells of the same devices and nodes in an account of another period."""
     devices = {(cell.node, cell.device) for cell in chosen.cells}
-    return frozenset(cell for cell in so_far.cells if (cell.node, cell.device) in devices)
+    return tuple(cell for cell in so_far.cells if (cell.node, cell.device) in devices)
 
 
 def _hours(chosen: _Chosen, _: Mapping[str, Figure]) -> Iterable[Figure]:
@@ -383,7 +394,13 @@ def _rates(chosen: _Chosen, made: Mapping[str, Figure]) -> Iterable[Figure]:
     yield _ratio(
         "rate.list", asked, asked_hours, per_hour, "price asked, averaged over the hours sold"
     )
-    yield _ratio("rate.effective", made["revenue.gpu"], sold, per_hour, "GPU revenue / hours sold")
+    if made["revenue.total"].value is None:
+        why, inputs = made["revenue.total"].why or "", ("revenue.gpu", sold.path)
+        yield unknown("rate.effective", per_hour, "GPU revenue / hours sold", why, inputs=inputs)
+    else:
+        yield _ratio(
+            "rate.effective", made["revenue.gpu"], sold, per_hour, "GPU revenue / hours sold"
+        )
     yield _ratio("margin.per_sold_hour", made["margin.net"], sold, per_hour, "margin / hours sold")
 
 

@@ -51,6 +51,8 @@ def answer(sheet: Sheet, period: Period, plain: bool) -> str:
     """The first line: what it earned, by the hour, and how that stands to what it needs."""
     margin, name, when = sheet["margin.net"], safe(name_of(sheet)), period_words(period)
     cut = "" if _whole(sheet, period) else " so far"
+    if not sheet["hours.owned"].value and not sheet["cost.total"].value and not margin.value:
+        return f"{name}: no GPU stood there in {when}{cut}, and nothing was earned or spent."
     if margin.value is None:
         return f"{name}: {_not_known(sheet, f'{when}{cut}', plain)}; {_sold_words(sheet)}."
     value = Fraction(margin.value)
@@ -107,6 +109,11 @@ def _money(figure: Figure, plain: bool) -> str:
     return fixed(value, 2) + mark(figure.grade, plain) if value else "0"
 
 
+def _cost(figure: Figure, plain: bool) -> str:
+    """A cost; one that is nothing is marked too where that is only assumed, and not what a fact says."""
+    return f"0{mark(figure.grade, plain)}" if figure.value == 0 else _money(figure, plain)
+
+
 def hours_line(sheet: Sheet, plain: bool) -> str:
     """``720.000 owned = 454.2 working + …``, every state that had any time."""
     owned = Fraction(sheet["hours.owned"].value or 0)
@@ -144,7 +151,7 @@ def revenue_line(sheet: Sheet, plain: bool) -> str:
 def cost_lines(sheet: Sheet, plain: bool) -> list[str]:
     """Every cost that is not nothing, and those that are always asked about."""
     shown = [
-        f"{WORDS.get(name, name)} {_money(sheet[f'cost.{name}'], plain)}"
+        f"{WORDS.get(name, name)} {_cost(sheet[path], plain)}"
         for path in sheet.figures
         if path.startswith("cost.")
         and (name := path[5:]) != "total"
@@ -200,7 +207,7 @@ def _row(sheet: Sheet, plain: bool) -> Sequence[str]:
     )
     return (
         safe(name_of(sheet)),
-        fixed(Fraction(sheet["hours.owned"].value or 0), 1),
+        _row_hours(sheet),
         "?" if use is None else percent(use),
         "?" if rate is None else _rate(rate),
         _money(sheet["revenue.total"], plain),
@@ -208,6 +215,12 @@ def _row(sheet: Sheet, plain: bool) -> Sequence[str]:
         _money(sheet["margin.net"], plain),
         "?" if per is None else ("-" if per < 0 else "") + _rate(abs(per)),
     )
+
+
+def _row_hours(sheet: Sheet) -> str:
+    """Hours of a row; what earned without any is not known to have had none."""
+    owned = Fraction(sheet["hours.owned"].value or 0)
+    return "?" if not owned and sheet["revenue.recorded"].value else fixed(owned, 1)
 
 
 def statement_json(statement: Statement) -> dict[str, Any]:

@@ -89,6 +89,11 @@ def _channel_says(
     told.add(money.note)
     from_us, to_us = max(each.valid_from, period.from_us), min(each.end, period.to_us)
     weights = _sold_by(grid, earning, from_us, to_us)
+    if not grid.stood(earning.about, from_us, to_us):
+        told.add(
+            f"{earning.channel} says that {earning.about} earned when no GPU of it was in service; "
+            "it is counted, and those hours are not: see ouvrage own show"
+        )
     credit = earning.component == "credit"
     line = (
         FAILED
@@ -189,7 +194,9 @@ def _fee_by_term(
     grid: Grid, channel: str, at_us: int, gross: Amount, weights: Weights, sums: Sums
 ) -> None:
     rate = grid.terms.at(f"channel:{channel}", "fee", at_us)
-    if rate is not None:
+    if rate is not None and (
+        rate.value or rate.key
+    ):  # own tenants pay no platform: nothing is assumed
         fee = Amount(
             line="cost.fee",
             value=gross.value * rate.value,
@@ -238,14 +245,15 @@ def _leased(
     for homeless in found.homeless:
         lease = homeless.value
         told.add(
-            f"lease {lease.lease} is for {lease.count} of {lease.about}, which are not all free then; "
-            "what has no device is not counted"
+            f"lease {lease.lease} is for {lease.count} of {lease.about}, which do not all stand there "
+            "free then; what has no device is not counted"
         )
     slots = slots_of(part, node, grid.period)
     for said in found.said:
         for slot in slots:
             from_us, to_us = max(said.from_us, slot.from_us), min(said.to_us, slot.to_us)
-            if said.slots and slot.number in said.slots and from_us < to_us:
+            named = said.device is None or said.device == slot.device
+            if named and said.slots and slot.number in said.slots and from_us < to_us:
                 cell = Cell(node, slot.device, said.channel, said.tenant)
                 yield by_key[said.key], cell, from_us, to_us
 

@@ -1,8 +1,9 @@
 """What an owner agreed or assumes: the names of terms, what each means, and what stands in for it.
 
 Decides which term holds for an object at a moment: its own, else that of the node or site it stands
-in, else a default. A default is ``assumed``, names its source and date, and has a low and a high end,
-so that a figure made from it can say how far it may be wrong. A sum of money that nobody stated is
+in, else a default. A default is ``assumed``, names what was read and its date or says that it is our
+judgement, and has a low and a high end, so that a figure made from it can say how far it may be wrong.
+A sum of money that nobody stated is
 assumed to be zero only where many owners pay none, and that is said too.
 """
 
@@ -20,7 +21,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
 from ouvrage.books.money import number
-from ouvrage.books.power import OTHER_IDLE, WALL_IDLE, WALL_LOAD, board_of
+from ouvrage.books.power import OTHER_IDLE, WALL_IDLE, WALL_LOAD, WALL_MOST, board_of
 from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ def _rule(
 
 
 NOTHING = "nothing is assumed to be paid until it is stated"
-_UPTIME = "Uptime Institute's survey: industry average 1.58 in 2023"
+_UPTIME = "Uptime Institute's global survey of data centres: 1.58 on average in 2023"
 
 CATALOGUE: tuple[TermRule, ...] = (
     _rule(
@@ -93,7 +94,7 @@ CATALOGUE: tuple[TermRule, ...] = (
     ),
     _rule(
         "pue", "site node", "1", "energy of the whole site over that of its machines",
-        default="1", source="no cooling of its own: CodeCarbon and CEEMS assume 1.0 too (2025)",
+        default="1", source="our judgement: no cooling of its own; CodeCarbon and CEEMS have 1 as a default too (2025)",
         ends=("1", "1.58"), why=_UPTIME,
     ),
     _rule(
@@ -102,15 +103,15 @@ CATALOGUE: tuple[TermRule, ...] = (
     ),
     _rule(
         "rent", "site node", "CUR/month", "rent of the place",
-        default="0", source=NOTHING, ends=("0", "50"), why="a corner of a rented room",
+        default="0", source=NOTHING, ends=("0", "50"), why="our judgement: a corner of a rented room",
     ),
     _rule(
         "bandwidth", "site node", "CUR/month", "line to the internet",
-        default="0", source=NOTHING, ends=("0", "60"), why="a line of its own for the machine",
+        default="0", source=NOTHING, ends=("0", "60"), why="our judgement: a line of its own for the machine",
     ),
     _rule(
         "insurance", "site node", "CUR/month", "insurance of the equipment",
-        default="0", source=NOTHING, ends=("0", "20"), why="a policy for electronics",
+        default="0", source=NOTHING, ends=("0", "20"), why="our judgement: a policy for electronics",
     ),
     _rule(
         "equipment_lease", "site node", "CUR/month", "rate of a lease of the equipment",
@@ -119,26 +120,26 @@ CATALOGUE: tuple[TermRule, ...] = (
     _rule(
         "fee", "channel", "1", "share of earnings that a channel keeps",
         default="0.24", source="", ends=("0.10", "0.30"),
-        why="published fees: Clore 10 %, Hyperbolic 10 %, RunPod 24 % (until 2025), cloudgpu.app 25 %, "
+        why="published fees: Clore 10 %, Hyperbolic 10 %, RunPod 24 % (since withdrawn), cloudgpu.app 25 %, "
         "FarmGPU 30 %",
     ),
     _rule(
         "payout_fee", "channel", "CUR", "charge for each payout",
-        default="0", source=NOTHING, ends=("0", "5"), why="a transfer abroad",
+        default="0", source=NOTHING, ends=("0", "5"), why="our judgement: a transfer abroad",
     ),
     _rule(
         "tax", "site", "1", "share of a profit after interest that is taxed",
-        default="0", source=NOTHING, ends=("0", "0.30"), why="rates on profits of the smallest firms",
+        default="0", source=NOTHING, ends=("0", "0.30"), why="our judgement: rates on profits of the smallest firms",
     ),
     _rule(
         "support_price", "site node", "CUR/h", "what an hour of the owner's time is worth",
         default="0", source="own time is not paid until a price is stated", ends=("0", "30"),
-        why="what somebody else would ask",
+        why="our judgement: what somebody else would ask",
     ),
     _rule(
         "support_hours_month", "site node", "h", "support in a month in which none is logged",
         default="0", source="only logged time counts until a number is stated", ends=("0", "2"),
-        why="reboots, tickets and updates of one machine",
+        why="our judgement: reboots, tickets and updates of one machine",
     ),
     _rule(
         "idle_power_w", "device node", "W", "power at the wall of one GPU with its share of the machine, idle",
@@ -150,8 +151,8 @@ CATALOGUE: tuple[TermRule, ...] = (
     ),
     _rule(
         "expected_life_months", "site node device", "month", "life of a part whose life is not stated",
-        default="60", source="Meta's annual report for 2022: servers five years", ends=("36", "72"),
-        why="Alphabet and Microsoft six years (reports for 2022 and 2023); warranties end after three",
+        default="60", source="Meta's annual report for 2022, as quoted: servers five years", ends=("36", "72"),
+        why="Alphabet and Microsoft six years (reports for 2022, as quoted); three, our judgement",
     ),
     _rule(
         "own_use_price", "site node device", "CUR/h", "price at which the owner's own use of a GPU counts",
@@ -159,7 +160,7 @@ CATALOGUE: tuple[TermRule, ...] = (
     ),
     _rule(
         "opportunity_rate", "site", "1", "share a year that tied-up money would earn elsewhere",
-        default="0.03", source="an ordinary deposit", ends=("0", "0.06"), why="deposits to bonds",
+        default="0.03", source="our judgement: an ordinary deposit", ends=("0", "0.06"), why="our judgement: from no interest to that of bonds",
     ),
     _rule(
         "stake", "channel", "CUR", "money that a channel keeps as a stake or collateral",
@@ -169,16 +170,22 @@ CATALOGUE: tuple[TermRule, ...] = (
 RULES = {rule.name: rule for rule in CATALOGUE}
 
 _ELECTRICITY = {
-    "EUR": ("0.285", "0.09", "0.40", "Eurostat, households in the EU, second half of 2023: 28.5 c/kWh"),
-    "USD": ("0.1545", "0.08", "0.29", "EIA, residential, United States, January 2024: 15.45 c/kWh"),
+    "EUR": (
+        "0.285", "0.113", "0.402", "Eurostat, households in the EU, second half of 2023: 28.5 c/kWh",
+        "the cheapest and the dearest country of the same statistics, Hungary and Germany",
+    ),
+    "USD": (
+        "0.1545", "0.0799", "0.2891", "EIA, residential, United States, January 2024: 15.45 c/kWh",
+        "EIA: 7.99 in North Dakota (all customers, January 2024), 28.91 in Massachusetts (residential, to July 2024)",
+    ),
 }  # fmt: skip
 _FEES = {
     "own": ("0", "tenants of one's own pay no platform"),
     "own-use": ("0", "one's own use pays no platform"),
     "akash": ("0", "Akash takes gas, not a share (provider documentation, 2026)"),
-    "clore": ("0.10", "Clore's documentation of host fees (2026): 10 % on demand"),
+    "clore": ("0.10", "Clore's documentation of host fees (2026): 10 %"),
     "hyperbolic": ("0.10", "Hyperbolic's pricing page (2026): 10 %"),
-    "runpod": ("0.24", "RunPod's documentation until November 2025: 24 %"),
+    "runpod": ("0.24", "RunPod's documentation, since withdrawn: 24 %"),
 }
 _OTHER_FEE = "the middle of five published fees from 10 to 30 %; this channel publishes none"
 
@@ -193,8 +200,7 @@ def rule_for(name: str, about: str, model: str | None, currency: str) -> TermRul
     if rule is None:
         return None
     if name == "electricity" and currency in _ELECTRICITY:
-        default, low, high, source = _ELECTRICITY[currency]
-        why = "cheapest and dearest of the countries (or states) in the same statistics"
+        default, low, high, source, why = _ELECTRICITY[currency]
         return _with(rule, Fraction(default), source, (Fraction(low), Fraction(high)), why)
     if name == "fee":
         default, source = _FEES.get(about.partition(":")[2], ("0.24", _OTHER_FEE))
@@ -210,12 +216,12 @@ def _power_rule(rule: TermRule, model: str | None) -> TermRule:
     if rule.name == "idle_power_w":
         idle, source = (board.idle, board.source) if board and board.idle else OTHER_IDLE
         ends = (idle, idle * 3)
-        why = "the GPU's sensor alone, and a machine whose other parts idle badly"
+        why = "the GPU's sensor alone; three times it, our judgement of a machine that idles badly"
         return _with(rule, idle * WALL_IDLE[0], f"{source}; {WALL_IDLE[1]}", ends, why)
     if board is None:
         return _with(rule, None, f"no power is known here for {safe(model or 'a GPU')}", None, "")
-    ends = (board.load, board.load * WALL_IDLE[0])
-    why = "the GPU alone; 1.8 to 2.2 times it at the wall in two public reports"
+    ends = (board.load, board.load * WALL_MOST)
+    why = "the GPU alone at its limit; 2.2 times it at the wall (the dearer of two public reports)"
     return _with(rule, board.load * WALL_LOAD[0], f"{board.source}; {WALL_LOAD[1]}", ends, why)
 
 

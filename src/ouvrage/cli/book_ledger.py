@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.time import utc_text
 from ouvrage.books.account import account
 from ouvrage.books.cells import UNNAMED
 from ouvrage.books.period import Period, month_of, period_named
@@ -67,6 +68,11 @@ def within(books: Books, ledger: Ledger, period: Period, as_of: int | None) -> t
     """The books as of one moment, and the part of the period that had passed by then."""
     known = max(books.record.as_of, min(now_us(), period.to_us)) if as_of is None else as_of
     moment = past(known, ledger) or known
+    if moment <= period.from_us:
+        raise OuvrageError(
+            "period/future", f"{period.name} has not begun by {utc_text(moment)[:16]}Z",
+            hint="ask for a period of which something is known",
+        )  # fmt: skip
     return replace(books, record=replace(books.record, as_of=moment)), period.until(moment)
 
 

@@ -2,18 +2,21 @@
 
 Decides the id of a fact that comes from a file, a feed or an owner's word: its natural key (what the
 statement is about: this machine, this day, this component) and a hash of what it states. What states
-nothing new *exists*; another statement under the same natural key replaces the one that holds. An old
-file read again after a newer one changes nothing, because its ids are known already.
+nothing new *exists*; another statement under the same natural key replaces the one that holds. Where it
+is about another subject (a machine was mapped to the wrong node) it cannot correct that one: the old
+statements are withdrawn and it stands anew. An old file read again after a newer one changes nothing,
+because its ids are known already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ouvrage.adapters.clock import now_us
+from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.canonical import canonical, sha256_hex
+from ouvrage.base.grades import Grade
 from ouvrage.cli.ledger import Ledger
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.ledger.kinds import fact_of
@@ -21,7 +24,7 @@ from ouvrage.ledger.stated import HASHED, Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.records import Withdrawal
 
-__all__ = ["Booked", "Stated", "book"]
+__all__ = ["Booked", "Stated", "book", "withdrawal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +44,14 @@ class Booked:
 
 @dataclass(slots=True)
 class _Book:
-    """What this home has stated: every id, and by natural key the fact that holds."""
+    """What this home has stated: every id, those ``gone`` because they were withdrawn, and by natural
+    key the fact that holds and all that were not withdrawn.
+    """
 
     ids: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
     holds: dict[str, Fact] = field(default_factory=dict)
+    stated: dict[str, list[Fact]] = field(default_factory=dict)
 
 
 def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Booked:
@@ -59,22 +66,43 @@ def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Boo
     own = source_id(ledger.home)
     known = _known(ledger, {each.value.KIND for each in statements}, own)
     batch: list[Fact] = []
-    corrected = 0
+    stated, corrected, now = 0, 0, now_us()
     for each in statements:
         before = known.holds.get(each.natural)
         fact = _fact(each, own, before, each.id)
-        if (before is not None and _same(before, fact)) or (fact.id in known.ids and not typed):
+        old_news = fact.id in known.ids and fact.id not in known.gone and not typed
+        if (before is not None and _same(before, fact)) or old_news:
             continue
         if fact.id in known.ids:
             told = canonical([each.id, before.key if before else "", len(known.ids)])
             fact = _fact(each, own, before, f"{each.natural}/{sha256_hex(told)[:HASHED]}")
+        stated += 1
         corrected += before is not None
+        if before is not None and before.subject != fact.subject:
+            why = f"stated about {before.subject}, and now about {fact.subject}"
+            taken_back = known.stated.pop(each.natural)
+            batch += [withdrawal(why, old, own, now) for old in taken_back]
+            known.gone.update(old.id for old in taken_back)
+            fact = replace(fact, corrects=None)
         batch.append(fact)
         known.ids.add(fact.id)
         known.holds[each.natural] = fact
-    ledger.store.append(batch, now_us=now_us(), own_source=own)
-    return Booked(
-        new=len(batch) - corrected, same=len(statements) - len(batch), corrected=corrected
+        known.stated.setdefault(each.natural, []).append(fact)
+    ledger.store.append(batch, now_us=now, own_source=own)
+    return Booked(new=stated - corrected, same=len(statements) - stated, corrected=corrected)
+
+
+def withdrawal(why: str, fact: Fact, source: str, now: int) -> Fact:
+    """What takes one statement back; what that one had replaced must be taken back too."""
+    return fact_of(
+        Withdrawal(why=why),
+        source=source,
+        id=f"own/withdrawn/{new_id()}",
+        subject=fact.subject,
+        valid_from=now,
+        valid_to=None,
+        grade=Grade.REPORTED,
+        corrects=fact.key,
     )
 
 
@@ -106,6 +134,12 @@ def _known(ledger: Ledger, kinds: Iterable[str], own: str) -> _Book:
     found = _Book(ids={entry.fact.id for entry in records if entry.fact.source == own})
     for entry in _own(in_force(records), own):
         found.holds[entry.fact.id.rpartition("/")[0]] = entry.fact
+    gone = {entry.fact.corrects for entry in records if entry.fact.kind == Withdrawal.KIND}
+    for entry in _own(records, own):
+        if entry.fact.key in gone:
+            found.gone.add(entry.fact.id)
+        elif entry.fact.kind != Withdrawal.KIND:
+            found.stated.setdefault(entry.fact.id.rpartition("/")[0], []).append(entry.fact)
     return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -32,11 +33,14 @@ from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.books_asked import Asked, asked, same_period, site_option
+from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
 from ouvrage.cli.books_energy import energy_
 from ouvrage.cli.books_journal import journal_
+from ouvrage.cli.books_pages import pdf_option, write_pages
+from ouvrage.cli.books_reconcile import reconcile
 from ouvrage.cli.goodput import goodput
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
+from ouvrage.cli.options import as_of_option, html_option, json_option, period_options, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
 
@@ -58,6 +62,8 @@ def books() -> None:
 @site_option
 @period_options
 @as_of_option
+@html_option
+@pdf_option
 @json_option
 @plain_option
 def pnl_(
@@ -68,6 +74,8 @@ def pnl_(
     begins: str | None,
     ends: str | None,
     as_of: int | None,
+    html_file: Path | None,
+    pdf_file: Path | None,
     as_json: bool,
     plain: bool,
 ) -> None:
@@ -76,10 +84,19 @@ def pnl_(
         question = asked(ledger, site, (month, year, begins, ends), as_of)
         made = account(question.books.record, question.site, question.passed)
         statement, beside = statement_of(made, by), _beside(question, made)
+        closed = since_closed(ledger, question, statement.total, as_of)
+    lines = closed_lines(closed)
+    shown = (statement, question.period, made)
+    said = _told(statement, question.period, beside, lines, False)
+    write_pages(shown, beside.gaps, lines, said, html_file, pdf_file)
     if as_json:
-        say_json({**statement_json(statement), **_beside_json(beside)})
-    else:
-        say_text(_told(statement, question.period, beside, plain))
+        told = {**statement_json(statement), **_beside_json(beside)}
+        say_json({**told, "closed": closed_json(closed)})
+        return
+    say_text(_told(statement, question.period, beside, lines, plain))
+    for file in (html_file, pdf_file):
+        if file is not None:
+            say_text(f"\nWrote {file}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +132,9 @@ def _beside_json(beside: Beside) -> dict[str, Any]:
     }
 
 
-def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> str:
+def _told(
+    statement: Statement, period: Period, beside: Beside, closed: Sequence[str], plain: bool
+) -> str:
     first = statement.rows[0] if len(statement.rows) == 1 else statement.total
     lines = [answer(first, period, plain), ""]
     if len(statement.rows) > 1:
@@ -128,6 +147,7 @@ def _told(statement: Statement, period: Period, beside: Beside, plain: bool) -> 
     weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
+    lines += [f"  {safe(line)}" for line in closed]
     return "\n".join([*lines, "", _more(first, period)])
 
 
@@ -229,6 +249,5 @@ def calendar_(
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
 
 
-books.add_command(goodput)
-books.add_command(energy_)
-books.add_command(journal_)
+for _verb in (reconcile, close, reopen, energy_, journal_, goodput):
+    books.add_command(_verb)

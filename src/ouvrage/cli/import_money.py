@@ -161,7 +161,7 @@ def bank(
         rates_needed(ledger, every[0], said)
     came = [each for each in said if Fraction(each.value.amount) > 0]
     left = [each for each in said if Fraction(each.value.amount) < 0]
-    done.first = f"{counted(len(said), 'line')}: {_sums(came) or 'nothing'} ◐ came, {_sums(left) or 'nothing'} left, {covered(said)}"
+    done.first = f"{counted(len(said), 'line')}: {_sums(came) or 'nothing'} ◐ came, {_sums(left) or 'nothing'} left, {covered(said, where)}"
     done.more = "What they pay for: ouvrage books reconcile"
     return tell(done, as_json, plain)
 
@@ -221,7 +221,9 @@ def bills(
         done = recorded(ledger, every, CostBill.KIND)
         said = [each for told in every for each in told.stated]
         rates_needed(ledger, every[0], said)
-    done.first = f"{counted(len(said), 'bill')} of {_sums(said) or 'nothing'} ◐, {covered(said)}"
+    done.first = (
+        f"{counted(len(said), 'bill')} of {_sums(said) or 'nothing'} ◐, {covered(said, where)}"
+    )
     done.more = "What they do to the margin: ouvrage books pnl"
     return tell(done, as_json, plain)
 

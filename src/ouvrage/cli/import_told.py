@@ -14,22 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.clock import now_us
-from ouvrage.adapters.feeds.told import Told, day_text, days_text, key_part, name_part
+from ouvrage.adapters.feeds.told import Told, day_text, key_part, name_part
 from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.names import is_campaign
 from ouvrage.base.text import safe
 from ouvrage.base.time import DAY
+from ouvrage.books.period import day_of
 from ouvrage.cli.booking import Booked, book
 from ouvrage.cli.ledger import Ledger
 from ouvrage.cli.options import moment
 from ouvrage.cli.output import say_json, say_text
+from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.stated import Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.earnings import ChannelMachine, Earning
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.records import Withdrawal
 from ouvrage.model.sites import OBJECTS, Node, Site
 
 _MOST_FAULTS = 20
@@ -66,14 +69,20 @@ def holding(ledger: Ledger, kind: str) -> list[Stated]:
             valid_to=entry.fact.valid_to,
             grade=entry.fact.grade,
         )
-        for entry in in_force(ledger.store.records(kind=kind))
+        for entry in _standing(ledger, kind)
         if entry.fact.source == own
     ]
 
 
 def values(ledger: Ledger, kind: str) -> list[Any]:
     """Everything of a kind that holds, whoever states it."""
-    return [read(entry.fact) for entry in in_force(ledger.store.records(kind=kind))]
+    return [read(entry.fact) for entry in _standing(ledger, kind)]
+
+
+def _standing(ledger: Ledger, kind: str) -> list[Recorded]:
+    """The records of a kind that nothing corrected or withdrew."""
+    kinds = (kind, Withdrawal.KIND)
+    return in_force(entry for each in kinds for entry in ledger.store.records(kind=each))
 
 
 def fresh(known: Iterable[Stated], offered: Iterable[Stated]) -> tuple[list[Stated], int]:
@@ -104,6 +113,9 @@ def nodes_of(
         if each.channel == channel
     }
     nodes = sorted({each.node for each in values(ledger, Node.KIND)})
+    _known_nodes(given, nodes)
+    for machine in sorted(given.keys() - set(machines)):
+        told.note(f"machine {machine} of --machine is not in this; it names {', '.join(machines)}")
     found = {m: given.get(m) or recorded.get(m) for m in machines}
     unknown = [machine for machine, node in found.items() if node is None]
     if len(nodes) == 1 and len(unknown) == 1 and not recorded and len(machines) == 1:
@@ -126,6 +138,19 @@ def nodes_of(
     said = [_mapping(channel, machine, node) for machine, node in chosen.items()]
     book(ledger, said, typed=True)
     return chosen
+
+
+def _known_nodes(given: Mapping[str, str], nodes: Sequence[str]) -> None:
+    """Refuse a node that is none of the owner's, where there are any: it would earn for nobody."""
+    for machine, node in given.items():
+        if nodes and node not in nodes:
+            raise OuvrageError(
+                "import/machine",
+                f"--machine {machine}={node}: there is no node {node}",
+                where=tuple(f"node {name}" for name in nodes),
+                hint=f"--machine {machine}={nodes[0]}, or state it first: "
+                f"ouvrage own node {node} --since DAY",
+            )
 
 
 def _mapping(channel: str, machine: str, node: str) -> Stated:
@@ -236,12 +261,14 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def covered(stated: Iterable[Stated]) -> str:
-    """The days that statements are about, in words."""
+def covered(stated: Iterable[Stated], zone: str = "UTC") -> str:
+    """The days that statements are about, in words, by the clock of a zone."""
     spans = [(each.valid_from, each.valid_to or each.valid_from + 1) for each in stated]
     if not spans:
         return "no period"
-    return days_text(min(a for a, _ in spans), max(b for _, b in spans))
+    begins, ends = min(a for a, _ in spans), max(b for _, b in spans)
+    first, last = day_of(begins, zone), day_of(max(begins, ends - 1), zone)
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
@@ -264,7 +291,8 @@ def rates_needed(ledger: Ledger, told: Told, stated: Sequence[Stated]) -> None:
         first = day_text(min(days))
         told.note(
             f"{counted(len(days), 'day')} with {code} without a rate to {home}: "
-            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO (it counts for {_RATE_DAYS} days)"
+            f"ouvrage fx set {code}/{home} RATE --day {first} --by WHO "
+            f"(one holds until the next; after {_RATE_DAYS} days the books say how old it is)"
         )
 
 
@@ -359,7 +387,8 @@ def recorded(
     ``settled`` gets what holds and what is offered, and says what to record.
     """
     known = holding(ledger, kind)
-    ids = {entry.fact.id for entry in ledger.store.records(kind=kind)}
+    gone = {entry.fact.corrects for entry in ledger.store.records(kind=Withdrawal.KIND)}
+    ids = {e.fact.id for e in ledger.store.records(kind=kind) if e.fact.key not in gone}
     said = [each for one in told for each in one.stated if kind == each.value.KIND]
     new = [each for each in said if each.id not in ids]
     offered, older = fresh(known, new)

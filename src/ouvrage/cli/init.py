@@ -1,7 +1,7 @@
 """``ouvrage init``: from nothing to books that can answer, in one command.
 
 Decides what is asked for, what stands in for what is not given, and that both are told. Everything is
-optional: what nobody states is assumed from a published figure, recorded as assumed, and listed with
+optional: what nobody states is assumed, from something read or by our judgement, recorded as assumed, and listed with
 its source. Run again it changes what is given anew and nothing else. Another name for the site adds a
 second one; another currency for the same site is refused.
 """

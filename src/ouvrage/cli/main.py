@@ -40,6 +40,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "focus": ("focus", "focus", "Bills of clouds in FOCUS: what was billed, and what is odd."),
     "log": ("log", "log", "Say what was done for a machine: 20 minutes of support."),
     "books": ("books", "books", "What did a machine earn, with every cost of it?"),
+    "plan": ("plan", "plan", "What should a machine do next: grow, reprice, hold, retire?"),
+    "demo": ("demo", "demo", "A made-up owner's year, in a home of its own, to try the books on."),
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
     "inference": ("inference", "inference", "A served model: what does a million tokens cost?"),
     "host": ("host", "host", "Is this the machine that was promised, and what is it?"),

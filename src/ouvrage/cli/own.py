@@ -18,7 +18,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
-from ouvrage.books.calendar import leases_of, placements
+from ouvrage.books.calendar import Turn, in_turn, leases_of, placements
 from ouvrage.books.period import Period
 from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 from ouvrage.cli.booking import Booked, Stated, book
@@ -95,7 +95,9 @@ def node_(name: str, since: str, until: str | None, site: str | None, as_json: b
     """A machine and the time in which it is in service."""
     with owning(site) as here:
         ends = None if until is None else here.place.moment(until)
-        stated = node_stated(name, here.place.site, here.place.moment(since), ends)
+        begins = here.place.moment(since)
+        stays = in_turn(here.record.homes.get(name, ()), lambda value: [value.node])
+        stated = node_stated(name, here.place.site, begins, ends, _again(stays, begins, since))
         booked = book(here.ledger, [stated], typed=True)
     _say(
         stated,
@@ -129,16 +131,44 @@ def gpu(
     """A GPU in a machine. Put elsewhere later, or another in its slot, it leaves the old place."""
     with owning(site_of_node(node)) as here:
         here.exists(f"node:{node}")
+        known = here.record.placed.get(device, ())
+        model = model or next((k.value.model for k in reversed(known) if k.value.model), None)
         placed = DevicePlaced(device=device, node=node, model=model, slot=slot)
         ends = None if until is None else here.place.moment(until)
-        stated = device_stated(placed, here.place.moment(since), ends)
+        begins = here.place.moment(since)
+        standing = placements(here.record)
+        stays = [t for t in standing if t.value.device == device and t.value.node == node]
+        stated = device_stated(placed, begins, ends, _again(stays, begins, since))
         booked = book(here.ledger, [stated], typed=True)
-    _say(
-        stated,
-        booked,
-        f"GPU {device} in {node} from {since}" + (f" to {until}" if until else ""),
-        as_json=as_json,
-    )
+    words = f"GPU {device} in {node} from {since}" + (f" to {until}" if until else "")
+    _say(stated, booked, words + _leaving(standing, placed, begins), as_json=as_json)
+
+
+def _again(stays: Sequence[Turn[Any]], begins: int, since: str) -> str:
+    """The day as a name for a stay of its own, where an earlier one has ended by then.
+
+    A stay that has not ended is corrected; one that has is history, which a later one does not change.
+    """
+    return since if any(turn.to_us <= begins for turn in stays) else ""
+
+
+def _leaving(standing: Sequence[Turn[DevicePlaced]], placed: DevicePlaced, begins: int) -> str:
+    """What has to leave because of a placing: another GPU its slot, or this one another machine."""
+    there = [turn for turn in standing if turn.from_us <= begins < turn.to_us]
+    slot = (placed.node, placed.slot)
+    words = [
+        f"; {t.value.device} leaves slot {placed.slot}"
+        for t in there
+        if placed.slot is not None
+        and (t.value.node, t.value.slot) == slot
+        and t.value.device != placed.device
+    ]
+    words += [
+        f"; it leaves {t.value.node}"
+        for t in there
+        if t.value.device == placed.device and t.value.node != placed.node
+    ]
+    return "".join(words)
 
 
 @own.command("term")

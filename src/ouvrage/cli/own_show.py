@@ -11,18 +11,17 @@ from typing import Any
 
 import click
 
-from ouvrage.adapters.clock import new_id, now_us
+from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
 from ouvrage.books.period import day_of
 from ouvrage.books.record import Known
+from ouvrage.cli.booking import withdrawal
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.cli.own_context import Owning, owning
-from ouvrage.ledger.facts import Fact
-from ouvrage.ledger.kinds import fact_of
 from ouvrage.model.records import Withdrawal
 from ouvrage.pricing.words import mark
 
@@ -48,26 +47,12 @@ def withdraw(what: str, why: str, as_json: bool) -> None:
             raise OuvrageError(
                 "own/unknown", f"nothing is stated as {what!r}", hint="ouvrage own show"
             )
-        facts = [_withdrawal(why, fact, source, now) for fact in ours]
+        facts = [withdrawal(why, fact, source, now) for fact in ours]
         here.ledger.store.append(facts, now_us=now, own_source=source)
     if as_json:
         say_json({"natural": natural, "result": "withdrawn"})
     else:
         say_text(f"{safe(what)}: withdrawn.\nWhat is stated so far: ouvrage own show")
-
-
-def _withdrawal(why: str, fact: Fact, source: str, now: int) -> Fact:
-    """What takes a statement back, and so each that it had replaced."""
-    return fact_of(
-        Withdrawal(why=why),
-        source=source,
-        id=f"own/withdrawn/{new_id()}",
-        subject=fact.subject,
-        valid_from=now,
-        valid_to=None,
-        grade=Grade.REPORTED,
-        corrects=fact.key,
-    )
 
 
 @click.command("show")
@@ -109,6 +94,8 @@ def _stated_rows(here: Owning) -> Iterator[Row]:
     """A row for each statement: what, what it says, from when, its grade, who says it."""
     ends = _Dated(here.place.zone)
     for known, what, says in _statements(here, ends):
+        _, own, natural = known.key.partition("/own/")
+        what = natural.rpartition("/")[0] if own else what  # as it is withdrawn
         yield what, says, ends.day(known.valid_from), known.grade, known.said_by
 
 

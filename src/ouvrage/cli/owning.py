@@ -20,7 +20,7 @@ from ouvrage.base.names import check_name
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.price import CURRENCY_SIGNS
 from ouvrage.base.time import utc_text
-from ouvrage.books.period import day_start, zone_of
+from ouvrage.books.period import day_named, day_start, zone_of
 from ouvrage.books.terms import RULES
 from ouvrage.cli.booking import Stated
 from ouvrage.model.assets import DEPRECIATION, LOANS, Asset, AssetRetired, Loan
@@ -48,6 +48,7 @@ class Place:
         from ouvrage.cli.options import moment
 
         if "T" in text:
+            day(text[:10])
             return moment(text)
         return day_start(day(text), self.zone)
 
@@ -55,10 +56,10 @@ class Place:
 def day(text: str) -> date:
     """A day as people write it in data: ``2026-11-07``."""
     try:
-        return date.fromisoformat(text)
+        return day_named(text)
     except ValueError as error:
         raise OuvrageError(
-            "own/day", f"{text!r} is no day", hint="write it as 2026-11-07"
+            "own/day", f"{text!r} is no day of books: {error}", hint="write it as 2026-11-07"
         ) from error
 
 
@@ -123,21 +124,27 @@ def site_stated(place: Place, at_us: int) -> Stated:
     return _stated(f"own/site/{place.site}", value, f"site:{place.site}", at_us, None)
 
 
-def node_stated(node: str, site: str, from_us: int, to_us: int | None) -> Stated:
-    """A machine in service."""
+def node_stated(node: str, site: str, from_us: int, to_us: int | None, again: str = "") -> Stated:
+    """A machine in service; ``again`` is the day on which it came back, empty for its first time."""
     check_name("node", node, "--node node-1")
     if node == site:
         raise OuvrageError(
             "node/name", f"{node} is the name of the site too",
             hint="figures are named by either, so choose another: --node node-1",
         )  # fmt: skip
-    return _stated(f"own/node/{node}", Node(node=node, site=site), f"node:{node}", from_us, to_us)
+    return _stated(
+        f"own/node/{node}{again and '/' + again}",
+        Node(node=node, site=site),
+        f"node:{node}",
+        from_us,
+        to_us,
+    )
 
 
-def device_stated(placed: DevicePlaced, from_us: int, to_us: int | None) -> Stated:
-    """A GPU in its machine."""
+def device_stated(placed: DevicePlaced, from_us: int, to_us: int | None, again: str = "") -> Stated:
+    """A GPU in its machine; ``again`` is the day on which it came back, empty for its first time."""
     check_name("device", placed.device, "node-1-gpu0")
-    natural = f"own/device/{placed.device}/{placed.node}"
+    natural = f"own/device/{placed.device}/{placed.node}{again and '/' + again}"
     return _stated(natural, placed, f"device:{placed.device}", from_us, to_us)
 
 
@@ -181,12 +188,24 @@ def asset_stated(asset: Asset, bought_us: int) -> Stated:
             "own/depreciation", f"{asset.method!r} is no way to depreciate",
             hint=", ".join(DEPRECIATION),
         )  # fmt: skip
+    _check_months(asset.asset, asset.life_months)
     if Fraction(asset.residual) > Fraction(asset.price):
         raise OuvrageError(
             "own/residual", f"{asset.asset} is worth {asset.residual} at the end and {asset.price} now",
             hint="the residual value is below the price",
         )  # fmt: skip
     return _stated(f"own/asset/{asset.asset}", asset, asset.about, bought_us, None)
+
+
+_MOST_MONTHS = 1200
+
+
+def _check_months(name: str, months: int | None) -> None:
+    if months is not None and months > _MOST_MONTHS:
+        raise OuvrageError(
+            "own/months", f"{name}: {months} months is longer than a century",
+            hint=f"at most {_MOST_MONTHS} months",
+        )  # fmt: skip
 
 
 def retired_stated(retired: AssetRetired, about: str, at_us: int) -> Stated:
@@ -201,6 +220,7 @@ def loan_stated(loan: Loan, from_us: int) -> Stated:
         raise OuvrageError(
             "own/loan", f"{loan.shape!r} is no shape of a loan", hint=", ".join(LOANS)
         )
+    _check_months(loan.loan, loan.months)
     if loan.months < 1 or not Fraction(loan.principal):
         raise OuvrageError(
             "own/loan", f"{loan.loan}: {loan.principal} over {loan.months} months is no loan",
@@ -217,6 +237,11 @@ def lease_stated(lease: OwnerLease, from_us: int, to_us: int | None) -> Stated:
         ("channel", lease.channel),
     ):
         check_name(what, name, "spring")
+    if to_us is not None and to_us <= from_us:
+        raise OuvrageError(
+            "own/period", f"lease {lease.lease} ends before it begins, or as it begins",
+            hint="name a later day for the end: a day is its first moment",
+        )  # fmt: skip
     return _stated(f"own/lease/{lease.lease}", lease, lease.about, from_us, to_us)
 
 

@@ -20,6 +20,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text, significant
 from ouvrage.base.text import safe
+from ouvrage.books.gaps_text import WORDS
 from ouvrage.books.period import day_of, day_start
 from ouvrage.books.record import OwnerRecord
 from ouvrage.books.terms import rule_for
@@ -147,6 +148,10 @@ def plan_of(data: Mapping[str, Any], given: Mapping[str, str]) -> Plan:
     return Plan(site=site, nodes=nodes, channels=channels)
 
 
+_CURRENCY = "nobody said; --currency CODE, which is for good: marketplaces often pay in USD"
+_ZONE = "nobody said; --zone ZONE decides where a day and a month begin"
+
+
 @dataclass(slots=True)
 class _Making:
     """The statements as they are made, with what had to be assumed."""
@@ -201,6 +206,15 @@ def facts_of(plan: Plan, record: OwnerRecord) -> Found:
     first = min(since, held.valid_from) if held else since
     site = site_stated(place, first)
     making.facts.append(site if plan.site.keys() & {"currency", "zone"} or held else assumed(site))
+    if held is None:
+        making.assumed += [
+            (f"{word} of site:{place.site}", value, why)
+            for word, value, why in (
+                ("currency", place.currency, _CURRENCY),
+                ("zone", place.zone, _ZONE),
+            )
+            if not plan.site.get(word)
+        ]
     about = f"site:{place.site}"
     for option, (name, _) in SITE_TERMS.items():
         making.term(about, name, plan.site.get(option), first)
@@ -367,7 +381,7 @@ def told(found: Found, booked: Booked, *, plain: bool) -> str:
         lines += ["", f"{len(found.assumed)} things you did not say:"]
         rows = [
             (
-                f"  {what}",
+                f"  {_in_words(what)}",
                 value + (mark(Grade.ASSUMED, plain) if value != "unknown" else ""),
                 safe(why),
             )
@@ -377,8 +391,17 @@ def told(found: Found, booked: Booked, *, plain: bool) -> str:
     return "\n".join([*lines, "", _NEXT])
 
 
+def _in_words(what: str) -> str:
+    """``load_power_w of node:n1`` as ``power under load of n1, each GPU``."""
+    name, of, about = what.partition(" of ")
+    each = ", each GPU" if name in ("idle_power_w", "load_power_w") else ""
+    words = WORDS.get(name, name.replace("_", " "))
+    return safe(f"{words}{of}{about.rpartition(':')[2]}{each}")
+
+
 _NEXT = (
-    "Next: say what it earned and did, then ouvrage books pnl      First gaps: ouvrage books gaps"
+    "Next: what it earned, ouvrage import vast-earnings FILE (other kinds: ouvrage import --help), "
+    "then ouvrage books pnl"
 )
 
 

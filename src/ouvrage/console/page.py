@@ -13,6 +13,7 @@ from functools import lru_cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.console import svg
 
@@ -73,7 +74,8 @@ class Page:
     """Everything on one report's page, in reading order.
 
     ``columns`` head the ``rows`` of a comparison; a single run has ``tiles`` instead. ``about``
-    holds plain facts such as the command; ``said`` is the command's own text, line for line.
+    holds plain facts such as the command; ``said`` is the command's own text, line for line; ``what``
+    stands beside our name.
     """
 
     title: str
@@ -88,6 +90,7 @@ class Page:
     about: tuple[tuple[str, str], ...] = ()
     said: str = ""
     as_of: str = ""
+    what: str = "what a finished piece of work cost"
 
 
 def html(page: Page) -> str:
@@ -101,6 +104,27 @@ def html(page: Page) -> str:
     if any(shown.grade == Grade.SIMULATED for shown in _all_shown(page)):
         marks.append(("◌", "simulated"))
     return template("report.html.j2").render(page=page, marks=marks, patterns=_patterns())
+
+
+def check_ours(document: str) -> str:
+    """The document, if it is a page that ``html`` made; else ``OuvrageError`` ``page/not-ours``."""
+    if "<footer>" not in document or 'content="Ouvrage"' not in document:
+        raise OuvrageError(
+            "page/not-ours", "the file is no page that ouvrage wrote",
+            hint="name one that ouvrage report --html or ouvrage compare --html made",
+        )  # fmt: skip
+    return document
+
+
+def with_section(document: str, key: str, drawing: Drawing, said: str) -> str:
+    """A page of ours with one more section before its end, in place of one of the same key."""
+    section = template("section.html.j2").render(key=key, drawing=drawing, said=said).rstrip()
+    begins, ended = document.find(f'<section id="{key}">'), f"<!-- {key} -->"
+    if begins >= 0:
+        after = document.index(ended, begins) + len(ended)
+        return f"{document[:begins]}{section}{document[after:]}"
+    at = document.rindex("<footer>")
+    return f"{document[:at]}{section}\n{document[at:]}"
 
 
 def _patterns() -> Markup:

@@ -173,6 +173,7 @@ _PATTERNS = {
     "throttled": '<path d="M0,0h8v8h-8z"/>',
     "unknown": '<circle cx="4" cy="4" r="0.8"/>',
     "gap": '<path d="M0,8l8,-8"/>',
+    "free": "",
 }
 
 

@@ -1,7 +1,7 @@
 """Backup and restore: the whole ledger and the sealed samples in one file, between any two stores.
 
 The file is a compressed tar of ``manifest.json`` (what it holds, with hashes), ``facts.ndjson``
-(every record with its place and moment of recording) and ``samples/``. Equal ledgers give equal
+(every record with its place and moment of recording), ``samples/`` and ``closed/``. Equal ledgers give equal
 files. A restore checks all of it before it writes any of it, and only into a store that holds
 nothing: merging is what ``run import`` is for.
 """
@@ -25,14 +25,18 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.lines import read_record_line, record_line
+from ouvrage.model.closings import BooksClosed
 from ouvrage.model.runs import RunSamples
+from ouvrage.store.closed_months import path_of as closed_path
 from ouvrage.store.samples import path_of, write_whole
 from ouvrage.store.store import Store
 
 FORMAT = "ouvrage-backup"
 VERSION = 1
 _MANIFEST, _FACTS = "manifest.json", "facts.ndjson"
-_MEMBER = re.compile(r"facts\.ndjson|samples/[0-9a-f]{32}\.ndjson\.gz")
+_MEMBER = re.compile(
+    r"facts\.ndjson|samples/[0-9a-f]{32}\.ndjson\.gz|closed/[A-Za-z0-9][A-Za-z0-9._-]*\.parquet"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,9 @@ def backup(store: Store, home: Path, file: Path) -> Archived:
             members[f"samples/{path.name}"] = path.read_bytes()
         else:
             missing.append(run)
+    for name in sorted({seal.file for seal in _seals_stated(records)}):
+        if (sealed := closed_path(home, name)).exists():
+            members[f"closed/{name}"] = sealed.read_bytes()
     manifest = _manifest(records, members, missing)
     try:
         write_whole(file, _packed({_MANIFEST: canonical(manifest).encode(), **members}))
@@ -91,6 +98,11 @@ def _samples_stated(records: Sequence[Recorded]) -> list[RunSamples]:
     return [value for value in stated if isinstance(value, RunSamples)]
 
 
+def _seals_stated(records: Sequence[Recorded]) -> list[BooksClosed]:
+    stated = [read(entry.fact) for entry in records if entry.fact.kind == BooksClosed.KIND]
+    return [value for value in stated if isinstance(value, BooksClosed)]
+
+
 def _manifest(
     records: Sequence[Recorded], members: Mapping[str, bytes], missing: Sequence[str]
 ) -> dict[str, Any]:
@@ -108,7 +120,7 @@ def _archived(manifest: Mapping[str, Any]) -> Archived:
     return Archived(
         facts=manifest["facts"],
         last_recorded_at=manifest["last_recorded_at"],
-        samples=len(manifest["members"]) - 1,
+        samples=sum(name.startswith("samples/") for name in manifest["members"]),
         missing=tuple(manifest["missing"]),
     )
 

@@ -18,7 +18,9 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import KINDS, read
 from ouvrage.ledger.laws import Breach, Law
+from ouvrage.model.closings import BooksClosed
 from ouvrage.model.runs import RunSamples
+from ouvrage.store.closed_months import closed_sha256
 from ouvrage.store.market_table import current_market, market_of_records
 from ouvrage.store.projections import current_runs, rows_of
 from ouvrage.store.samples import path_of, read_sealed
@@ -135,7 +137,24 @@ def _derived_laws(store: Store, home: Path) -> list[Law]:
             statement="sealed samples that are here have the hash that their fact states",
             check=sealed,
         ),
+        _closed_law(home),
     ]
+
+
+def _closed_law(home: Path) -> Law:
+    def closed(records: Sequence[Recorded]) -> Found:
+        for entry in records:
+            seal = read(entry.fact) if entry.fact.kind == BooksClosed.KIND else None
+            if isinstance(seal, BooksClosed):
+                held = closed_sha256(home, seal.file)
+                if held is not None and held != seal.file_sha256:
+                    yield f"{seal.site} {seal.period}", f"{seal.file} is not what was sealed"
+
+    return Law(
+        name="store/closed",
+        statement="files of closed months that are here have the hash that their fact states",
+        check=closed,
+    )
 
 
 def _samples(records: Sequence[Recorded]) -> list[tuple[str, str]]:

@@ -69,7 +69,10 @@ def _rows(text: str, context: Context, faults: list[Fault]) -> Rows:
     return csv_rows(text, context, faults)
 
 
-def load_json(file: str, text: str, code: str) -> Any:
+_OFFERS = "a list of offers, or an object that holds one under 'offers'"
+
+
+def load_json(file: str, text: str, code: str, hint: str = _OFFERS) -> Any:
     """A JSON text with exact decimals; a text that is none is refused with its line."""
     try:
         return json.loads(text, parse_float=decimal_in, parse_constant=_no_number)
@@ -83,7 +86,7 @@ def load_json(file: str, text: str, code: str) -> Any:
             code,
             f"{file} is no JSON: {error}",
             where=(f"{file}:{line}" if line else file,),
-            hint="a list of offers, or an object that holds one under 'offers'",
+            hint=hint,
         ) from error
 
 

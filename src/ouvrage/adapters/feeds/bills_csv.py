@@ -180,6 +180,7 @@ class _Bill:
         if self._map.to_included or last == first:
             last += timedelta(days=1)
         if last <= first:
-            self._row.fault(self._names.get("to", "to"), last.isoformat(), f"a day after {first}")
+            found = self._text("to") or last.isoformat()
+            self._row.fault(self._names.get("to", "to"), found, f"a day after {first}")
             return None
         return day_start(first, self._defaults.zone), day_start(last, self._defaults.zone)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from xml.parsers import expat  # nosec - see `_parse`: no document type, so no entities
 
 from ouvrage.adapters.feeds.bank import Line
+from ouvrage.adapters.feeds.moments import day_of_text
 from ouvrage.adapters.feeds.told import Told, amount_in
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text
@@ -139,7 +139,7 @@ def _statement(statement: Part, told: Told) -> list[Line]:
 def _entry(entry: Part, account: str, told: Told) -> Line | None:
     place = str(entry.line)
     amount = _signed(entry, told)
-    day = _day(entry.said("BookgDt/Dt", "BookgDt/DtTm"))
+    day = day_of_text(entry.said("BookgDt/Dt", "BookgDt/DtTm"), "")
     if day is None:
         told.fault(place, "BookgDt", entry.said("BookgDt/Dt"), "the day of booking")
     money = entry.at("Amt")
@@ -173,13 +173,6 @@ def _signed(part: Part, told: Told) -> Decimal | None:
     else:
         return amount if way == "CRDT" else -amount
     return None
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text[:10])
-    except ValueError:
-        return None
 
 
 def _balanced(statement: Part, lines: list[Line], account: str, told: Told) -> None:

@@ -17,8 +17,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _US = timedelta(microseconds=1)
 _EARLIEST, _LATEST = 946_684_800, 4_102_444_800
 """2000 to 2100, in seconds: a number outside is in another unit, or no moment."""
-_FIRST_YEAR = 1990
-"""A day before is a year of two digits in a form of four."""
+_YEARS = range(1990, 2200)
+"""A day before is a year of two digits in a form of four, one after them is ``9999-12-31`` for never."""
 _IN_NAME = re.compile(
     r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[T_-]?([0-2][0-9])[:-]?([0-5][0-9])"
     r"(?:[:-]?([0-5][0-9]))?(?![0-9])"
@@ -36,7 +36,8 @@ def moment_of(value: object) -> int | None:
     if not isinstance(value, str):
         return None
     try:
-        return utc_us(value.strip().replace(" ", "T", 1))
+        found = utc_us(value.strip().replace(" ", "T", 1))
+        return found if (_EPOCH + timedelta(microseconds=found)).year in _YEARS else None
     except (ValueError, OverflowError):
         return None
 
@@ -76,6 +77,8 @@ def wall_moments(text: str, form: str, zone: str) -> tuple[int, ...]:
         shown = _written(text.strip(), form)
     except ValueError:
         return ()
+    if shown.year not in _YEARS:
+        return ()
     if shown.tzinfo is not None:
         return ((shown - _EPOCH) // _US,)
     found = [(shown.replace(tzinfo=zone_of(zone), fold=fold) - _EPOCH) // _US for fold in (0, 1)]
@@ -98,7 +101,7 @@ def day_of_text(text: str, form: str) -> date | None:
         day = _written(clean, form).date() if form else date.fromisoformat(clean[:10])
     except ValueError:
         return None
-    return day if day.year >= _FIRST_YEAR else None
+    return day if day.year in _YEARS else None
 
 
 def day_period(day: date, zone: str) -> tuple[int, int]:

@@ -60,12 +60,15 @@ def context_of(file: str) -> Context:
     return Context(catalogue="feed", file=file, read_on="")
 
 
+_WHOLE = "give the whole answer as it was saved; one that was cut off is no JSON"
+
+
 def documents(told: Told, text: str) -> list[tuple[str, Any]]:
     """The JSON documents in a text, each with its place: one, a list of them, or one a line."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and all(line.lstrip()[:1] == "{" for line in lines):
         return _by_line(told, text)
-    value = load_json(told.file, text, "import/json")
+    value = load_json(told.file, text, "import/json", _WHOLE)
     if isinstance(value, list):
         return [(f"[{index}]", each) for index, each in enumerate(value)]
     return [("", value)]

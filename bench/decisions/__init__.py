@@ -1,0 +1,1 @@
+"""Decisions about simulated owners, scored against what is true of the worlds that made them."""

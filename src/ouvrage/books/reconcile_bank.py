@@ -1,0 +1,306 @@
+"""Invoices and bills against the lines of a bank: what paid what, what is open, what nobody can place.
+
+Decides which line is taken for the payment of which document, with the reason and how certain it is:
+*certain* where the line names the document's number and the amount is the same, *likely* where one of
+the two and the payer's name agree, *possible* where the amount alone does. The surest are taken first,
+then the nearest in time; one line may pay several documents and several lines one. Every document and
+every line is in one match at most, so that both sides add up; what is left is listed on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+from ouvrage.base.time import DAY
+from ouvrage.books.bank_items import Item, claims, lines, names_number, names_payer
+from ouvrage.books.money import number
+from ouvrage.books.period import Period
+from ouvrage.books.record import OwnerRecord
+
+CERTAINTY = ("certain", "likely", "possible")
+EARLY, LATE = 5, 60
+"""Days before and after a document's day in which its payment is looked for."""
+_MOST, _TOGETHER = 8, 4
+_FX_NEAR = Fraction(3, 100)
+"""How far a payment in another currency may be from the day's rate: a bank's own margin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Some documents and the lines that paid them; ``left`` is what is still owed of them.
+
+    ``difference`` is what was lost or gained on the way (a charge, an exchange); ``certainty`` one of
+    ``CERTAINTY``.
+    """
+
+    claims: tuple[Item, ...]
+    lines: tuple[Item, ...]
+    certainty: str
+    reason: str
+    left: Fraction = Fraction(0)
+    difference: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A document of which ``amount`` is still owed, or a line that nothing explains, and a guess why."""
+
+    item: Item
+    amount: Fraction
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Banked:
+    """Everything owed and everything that moved: matched, open and unmatched, each item once."""
+
+    matches: tuple[Match, ...]
+    open: tuple[Open, ...]
+    unmatched: tuple[Open, ...]
+
+
+def banked(record: OwnerRecord) -> Banked:
+    """The documents of an owner against the lines of the bank, over everything known."""
+    left, loose = list(claims(record)), list(lines(record))
+    matches: list[Match] = []
+    for step in (_one_to_one, _several_claims, _several_lines, _parts, _exchanged):
+        for match in step(record, left, loose):
+            matches.append(match)
+            taken = {item.key for item in (*match.claims, *match.lines)}
+            left = [item for item in left if item.key not in taken]
+            loose = [item for item in loose if item.key not in taken]
+    known = [line for match in matches for line in match.lines]
+    return Banked(
+        matches=tuple(sorted(matches, key=lambda m: (m.lines[0].day_us, m.lines[0].name))),
+        open=(*_part_paid(matches), *(_open(item, left) for item in left)),
+        unmatched=tuple(Open(item=i, amount=i.amount, why=_why(record, i, loose, known)) for i in loose),
+    )  # fmt: skip
+
+
+def _part_paid(matches: Iterable[Match]) -> Iterator[Open]:
+    for match in matches:
+        if match.left:
+            yield Open(item=match.claims[0], amount=match.left, why="paid in part")
+
+
+def _open(item: Item, left: Sequence[Item]) -> Open:
+    twins = [
+        other for other in left
+        if other.key != item.key and other.sort == item.sort and other.who == item.who
+        and (other.amount, other.currency, other.day_us) == (item.amount, item.currency, item.day_us)
+    ]  # fmt: skip
+    why = f"may be the same as {twins[0].name}" if twins else "no line of the bank pays it"
+    return Open(item=item, amount=item.amount, why=why)
+
+
+def _near(claim: Item, line: Item) -> bool:
+    after = (claim.due_us or claim.day_us) + LATE * DAY
+    return min(claim.day_us, claim.due_us or claim.day_us) - EARLY * DAY <= line.day_us <= after
+
+
+def _one_to_one(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+    """Pairs of the same amount, the surest first and then the nearest; each item once."""
+    found: list[tuple[int, int, int, str, str, Match]] = []
+    by_amount: dict[tuple[str, Fraction], list[Item]] = {}
+    for line in loose:
+        by_amount.setdefault((line.currency, line.amount), []).append(line)
+    for claim in left:
+        for amount in {claim.amount, claim.amount - claim.less}:
+            for line in by_amount.get((claim.currency, amount), ()):
+                if _near(claim, line):
+                    match = _pair(claim, line)
+                    rank = CERTAINTY.index(match.certainty)
+                    apart = _apart(claim, line)
+                    taken = int(bool(match.difference))
+                    found.append((rank, taken, apart, claim.key, line.key, match))
+    return list(_each_once(match for *_, match in sorted(found, key=lambda case: case[:5])))
+
+
+def _apart(claim: Item, line: Item) -> int:
+    """How far a line is from a document's day; one before it counts ten times."""
+    late = line.day_us - claim.day_us
+    return late if late >= 0 else -10 * late
+
+
+def _each_once(matches: Iterable[Match]) -> Iterator[Match]:
+    taken: set[str] = set()
+    for match in matches:
+        keys = {item.key for item in (*match.claims, *match.lines)}
+        if not keys & taken:
+            taken |= keys
+            yield match
+
+
+def _pair(claim: Item, line: Item) -> Match:
+    numbered, named = names_number(line, claim), names_payer(line, claim)
+    on_the_way = line.amount - claim.amount
+    words = "the amount" if not on_the_way else "the amount less the charge for a payout"
+    said = [w for ok, w in ((numbered, "the number"), (named, "the name")) if ok]
+    reason = (
+        f"{', '.join([words, *said[:-1]])} and {said[-1]} agree"
+        if said
+        else f"{words} alone agrees"
+    )
+    return Match(
+        claims=(claim,), lines=(line,), difference=on_the_way, reason=reason,
+        certainty=CERTAINTY[0 if numbered else 1 if named else 2],
+    )  # fmt: skip
+
+
+def _several_claims(
+    record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]
+) -> list[Match]:
+    """Lines that pay several documents of one payer at once."""
+    found: list[Match] = []
+    taken: set[str] = set()
+    for line in loose:
+        near = [c for c in left if c.key not in taken and _alike(c, line) and _near(c, line)]
+        for who in sorted({claim.who for claim in near}):
+            ours = [claim for claim in near if claim.who == who]
+            named = [c for c in ours if names_payer(line, c) or names_number(line, c)]
+            chosen = _adding_up(named, line.amount) if named else None
+            if chosen is not None:
+                found.append(
+                    _together(chosen, (line,), f"{len(chosen)} documents of {who} add up to it")
+                )
+                taken |= {claim.key for claim in chosen}
+                break
+    return found
+
+
+def _several_lines(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+    """Documents that were paid by several lines of one payer."""
+    found: list[Match] = []
+    taken: set[str] = set()
+    for claim in left:
+        near = [
+            line for line in loose
+            if line.key not in taken and _alike(claim, line) and _near(claim, line)
+            and (names_payer(line, claim) or names_number(line, claim))
+        ]  # fmt: skip
+        chosen = _adding_up(near, claim.amount)
+        if chosen is not None:
+            found.append(
+                _together((claim,), chosen, f"{len(chosen)} lines of {claim.who} add up to it")
+            )
+            taken |= {line.key for line in chosen}
+    return found
+
+
+def _alike(claim: Item, line: Item) -> bool:
+    """Same currency, same direction."""
+    return claim.currency == line.currency and (claim.amount > 0) == (line.amount > 0)
+
+
+def _adding_up(items: Sequence[Item], total: Fraction) -> tuple[Item, ...] | None:
+    """The fewest of some items that add up to a total, the earliest first; of at most ``_MOST``."""
+    for size in range(2, _TOGETHER + 1):
+        for chosen in combinations(items[:_MOST], size):
+            if sum((item.amount for item in chosen), Fraction(0)) == total:
+                return chosen
+    return None
+
+
+def _together(claims_: Sequence[Item], lines_: Sequence[Item], reason: str) -> Match:
+    numbered = all(any(names_number(line, claim) for line in lines_) for claim in claims_)
+    return Match(
+        claims=tuple(claims_), lines=tuple(lines_), certainty=CERTAINTY[0 if numbered else 1], reason=reason
+    )  # fmt: skip
+
+
+def _parts(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+    """Lines that name a document and pay less than it; or more, which is then a difference."""
+    found: list[Match] = []
+    for claim in left:
+        ours = [
+            line for line in loose
+            if _alike(claim, line) and _near(claim, line) and names_number(line, claim)
+            and not any(line in match.lines for match in found)
+        ]  # fmt: skip
+        if not ours:
+            continue
+        paid = sum((line.amount for line in ours), Fraction(0))
+        short = claim.amount - paid
+        over = abs(paid) > abs(claim.amount)
+        found.append(
+            Match(
+                claims=(claim,), lines=tuple(ours), certainty="likely",
+                reason="the number agrees; " + ("more than it was paid" if over else "a part of it was paid"),
+                left=Fraction(0) if over else short, difference=-short if over else Fraction(0),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _exchanged(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+    """Payments that came in another currency, near what the day's rate gives."""
+    cases: list[tuple[int, str, str, Match]] = []
+    for claim in left:
+        for line in loose:
+            said = names_payer(line, claim) or names_number(line, claim)
+            if line.currency == claim.currency or not said or not _near(claim, line):
+                continue
+            rate = _rate(record, claim.currency, line.currency, line.day_us)
+            if rate is None or not claim.amount:
+                continue
+            due = claim.amount * rate
+            if due * line.amount > 0 and abs(line.amount - due) <= abs(due) * _FX_NEAR:
+                match = Match(
+                    claims=(claim,), lines=(line,), certainty="likely",
+                    reason=f"the name agrees, and the amount at the rate of the day within {_FX_NEAR * 100} %",
+                )  # fmt: skip
+                cases.append((abs(line.day_us - claim.day_us), claim.key, line.key, match))
+    return list(_each_once(match for *_, match in sorted(cases, key=lambda case: case[:3])))
+
+
+def _rate(record: OwnerRecord, base: str, quote: str, at_us: int) -> Fraction | None:
+    for each in reversed(record.rates):
+        if each.valid_from <= at_us and {each.value.base, each.value.quote} == {base, quote}:
+            rate = Fraction(each.value.rate)
+            return rate if each.value.base == base else 1 / rate
+    return None
+
+
+def _why(record: OwnerRecord, line: Item, loose: Sequence[Item], known: Sequence[Item]) -> str:
+    """What a line that nothing explains may be."""
+    twin = next((o for o in (*known, *loose) if o.key != line.key and _twin(line, o)), None)
+    if twin is not None:
+        return f"the same amount and words as {twin.name}: booked or imported twice?"
+    if any(o.amount == -line.amount and o.currency == line.currency
+           and abs(o.day_us - line.day_us) <= EARLY * DAY for o in loose if o.key != line.key):  # fmt: skip
+        return "moved between accounts of one's own?"
+    for each in record.assets:
+        near = abs(each.valid_from - line.day_us) <= LATE * DAY
+        if (
+            near
+            and each.value.currency == line.currency
+            and -line.amount == number(each.value.price)
+        ):
+            return f"the price of {each.value.asset}?"
+    for each in record.loans:
+        if each.value.currency == line.currency and line.amount == number(each.value.principal):
+            return f"the loan {each.value.loan}, paid out?"
+    if line.amount > 0:
+        return "no payout or invoice is recorded for it"
+    return "no bill is recorded for it"
+
+
+def _twin(line: Item, other: Item) -> bool:
+    same = (line.amount, line.currency, line.who) == (other.amount, other.currency, other.who)
+    return same and abs(line.day_us - other.day_us) <= 3 * DAY
+
+
+def in_period(found: Banked, period: Period) -> Banked:
+    """What concerns a period: documents and lines of its days, and what is still owed from before."""
+
+    def touches(item: Item) -> bool:
+        return period.from_us <= item.day_us < period.to_us
+
+    return Banked(
+        matches=tuple(m for m in found.matches if any(touches(i) for i in (*m.claims, *m.lines))),
+        open=tuple(o for o in found.open if o.item.day_us < period.to_us),
+        unmatched=tuple(o for o in found.unmatched if touches(o.item)),
+    )
