@@ -124,11 +124,28 @@ def node_calendar(record: OwnerRecord, node: str, period: Period) -> dict[str, t
         return {}
     said = [*_states(record, node, slots, period), *leases_of(record, node, period).said]
     found: dict[str, list[Stretch]] = {slot.device: [] for slot in slots}
-    for begins, ends, chosen in _weighed(said, slots):
-        for device, (best, aside) in chosen.items():
-            stretch = _stretch(device, node, begins, ends, best, aside)
-            _extend(found[device], stretch)
+    for ours, standing in _apart(said, slots):
+        for begins, ends, chosen in _weighed(ours, standing):
+            for device, (best, aside) in chosen.items():
+                stretch = _stretch(device, node, begins, ends, best, aside)
+                _extend(found[device], stretch)
     return {device: tuple(stretches) for device, stretches in found.items()}
+
+
+def _apart(
+    said: Sequence[Said], slots: Sequence[Slot]
+) -> list[tuple[Sequence[Said], Sequence[Slot]]]:
+    """Slots with what is said of them, as few together as can be weighed by themselves.
+
+    Only a statement that counts devices makes what one did depend on the others. Without one, each
+    slot alone: then no slot is cut where another one changes.
+    """
+    if any(each.count is not None for each in said):
+        return [(said, slots)]
+    return [
+        ([each for each in said if each.concerns(slot.number, slot.device)], [slot])
+        for slot in slots
+    ]
 
 
 def slots_of(record: OwnerRecord, node: str, period: Period) -> tuple[Slot, ...]:

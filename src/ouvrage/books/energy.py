@@ -160,6 +160,9 @@ class _Piece:
     cut: int
     place: int
     cooled: bool
+    held: dict[tuple[Grade | None, str], Used] = field(init=False, default_factory=dict)
+    """Where it was counted before: a piece is given to once for every change in its machine."""
+    milliwatts: int | None = field(init=False, default=None)
 
     @property
     def watts(self) -> Fraction | None:
@@ -200,7 +203,6 @@ class _Taking:
             if (gpu := _scoped(self.about.get(f"device:{name}", ()), ("gpu",)))
         }
         self.used: dict[tuple[object, ...], Used] = {}
-        self.milliwatts: dict[tuple[int, int, Fraction], int] = {}
         self.lost: list[Lost] = []
         self.read_j: dict[str, int] = {}
         self.load: list[tuple[int, int, Fraction]] = []
@@ -303,6 +305,9 @@ class _Taking:
                     )  # fmt: skip
 
     def _used(self, piece: _Piece, read: Grade | None, method: str) -> Used:
+        held = piece.held.get((read, method))
+        if held is not None:
+            return held
         key = (
             piece.cell, piece.share, piece.cut, piece.cooled, piece.place, id(piece.idle), id(piece.load),
             read, method,
@@ -313,6 +318,7 @@ class _Taking:
                 cell=piece.cell, from_us=piece.from_us, idle=piece.idle, load=piece.load,
                 share=piece.share, cooled=piece.cooled, read=read, method=method,
             )  # fmt: skip
+        piece.held[read, method] = used
         return used
 
     def _estimate(self, piece: _Piece, share: Fraction | None = None) -> None:
@@ -371,15 +377,18 @@ class _Taking:
         method = (_BY_GPU if by_gpu else _BY_POWER).format(run[0].scope)
         keys = dict.fromkeys(key for part in run for key in part.keys)
         shares = zip(pieces, split_whole(joules, weights), split_whole(cost, weights), strict=True)
+        grade, begins, ends = run[0].grade, run[0].from_us, run[-1].to_us
         for piece, part_j, money in shares:
-            within = min(us, piece.within(run[0].from_us, run[-1].to_us))
-            used = self._used(piece, run[0].grade, method)
-            used.us += int(within * covered)
-            self.metered_us += int(within * covered)
+            within = min(us, piece.within(begins, ends))
+            within = within if covered == 1 else int(within * covered)
+            used = self._used(piece, grade, method)
+            used.us += within
+            self.metered_us += within
             used.joules += part_j
             used.cost += money
             used.facts.update(keys)
-            used.facts.update(dict.fromkeys(by_gpu.get(piece.stretch.device, ())))
+            if by_gpu:
+                used.facts.update(dict.fromkeys(by_gpu.get(piece.stretch.device, ())))
             if covered < 1:
                 left = replace(piece, from_us=max(piece.from_us, run[0].from_us),
                                to_us=min(piece.to_us, run[0].to_us))  # fmt: skip
@@ -400,11 +409,9 @@ class _Taking:
             self._keep(part.from_us, part.to_us, joules, node, cooled=inside)
 
     def _milliwatts(self, piece: _Piece) -> int:
-        key = (id(piece.idle), id(piece.load), piece.share)
-        found = self.milliwatts.get(key)
-        if found is None:
-            found = self.milliwatts[key] = max(0, round((piece.watts or 0) * 1000))
-        return found
+        if piece.milliwatts is None:
+            piece.milliwatts = max(0, round((piece.watts or 0) * 1000))
+        return piece.milliwatts
 
     def _weights(
         self, run: Sequence[Part], pieces: Sequence[_Piece]

@@ -1,0 +1,136 @@
+"""Samples of GPUs by the ten million: kept, packed, asked and added up, beside DuckDB and SQLite.
+
+A thousand GPUs, a sample every ten seconds, eight columns. Ours is an Arrow stream with a chain of
+hashes, Parquet by the day, and sums of integers by tenant and hour (``usage``); all of it is in an
+environment of its own, with the peers. The question is tenant × day: GPU-seconds, mean utilisation,
+energy. Bars are held by processor time, since the machine is shared, and the clock is printed beside it.
+
+    python -m bench.archive [--most 10000000] [--draw]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bench._peers import peer
+from bench.archive.figure import drawn
+from bench.overhead import ROOT, Bench
+
+PACKAGES = ("duckdb==2.0.1", "pyarrow==26.0.1", "numpy==2.4.6")
+SHARE, P99_MS, BYTES, INGEST = 0.5, 5.0, 10.0, 1.5
+PICTURE = ROOT / "docs" / "images" / "archive.svg"
+BATCH, TURN = 1_000, 40
+PEERS = ("sqlite, from tuples", "duckdb, from Arrow")
+
+
+def main() -> int:
+    """Everything; 1 where a bar is missed or a sum differs."""
+    parser = argparse.ArgumentParser(prog="python -m bench.archive")
+    parser.add_argument("--most", type=int, default=10_000_000, help="samples of the largest size")
+    parser.add_argument("--draw", action="store_true", help=f"draw {PICTURE.name} anew")
+    given = parser.parse_args()
+    place = peer(*PACKAGES)
+    if place is None:
+        print(f"{', '.join(PACKAGES)} could not be installed here: nothing to compare with")
+        return 0
+    sizes = [given.most // 100, given.most // 10, given.most]
+    found = _measured(place, sizes)
+    bench = Bench("")
+    for each in found["growth"]:
+        _told(each)
+    largest = found["growth"][-1]
+    _packed(bench, largest["bytes"])
+    _asked(bench, largest)
+    _kept(bench, found["ingest"])
+    wrong = [words for each in found["growth"] for words in each["wrong"]]
+    _right(found, wrong)
+    if given.draw:
+        PICTURE.write_text(drawn(found["growth"]), "utf-8")
+    return 1 if bench.missed or wrong else 0
+
+
+def _measured(place: Path, sizes: list[int]) -> dict[str, Any]:
+    """The figures of ``inside``."""
+    with tempfile.TemporaryDirectory(prefix="ouvrage-bench-") as directory:
+        words = [str(place / "python"), "-m", "bench.archive.inside", directory, *map(str, sizes)]
+        done = subprocess.run(
+            words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, check=True
+        )  # fmt: skip
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _told(each: dict[str, Any]) -> None:
+    """A size on three lines."""
+    print(
+        f"{each['samples']:>10,} samples: {each['bytes']['archive']:.2f} bytes a sample; sealed in",
+        end=" ",
+    )
+    print(f"{_ms(each['seal'])}; sums add {each['bytes']['sums']:.2f} bytes a sample")
+    print("           from the rows: " + "; ".join(f"{k} {_ms(v)}" for k, v in each["raw"].items()))
+    print(f"           from the sums, priced by the hour: {_ms(each['sums'])}")
+
+
+def _packed(bench: Bench, sizes: dict[str, float]) -> None:
+    print(f"bytes a sample: duckdb {sizes['duckdb']:.1f}, Parquet with zstd {sizes['parquet']:.1f}")
+    bench.tell("sealed, sums included", sizes["archive"] + sizes["sums"], BYTES, "bytes")
+
+
+def _asked(bench: Bench, each: dict[str, Any]) -> None:
+    raw = each["raw"]
+    share, clock = (_ratio(raw["archive"][kind], raw["duckdb"][kind]) for kind in ("core", "wall"))
+    bench.tell("tenant × day from the rows, of DuckDB's", share, SHARE, "times")
+    print(f"  by the clock: {clock:.3g} times, one thread against two")
+    p99 = statistics.quantiles(each["sums"]["core"], n=100)[98]
+    bench.tell("tenant × day from the sums, p99", p99, P99_MS, "ms")
+    print(f"  by the clock: p99 {statistics.quantiles(each['sums']['wall'], n=100)[98]:.3g} ms")
+
+
+def _kept(bench: Bench, took: dict[str, dict[str, list[float]]]) -> None:
+    """Synced batches: each ready in the form it takes best; ours from lists of integers as well."""
+    for name, each in took.items():
+        rate = BATCH * TURN / statistics.median(each["wall"]) / 1e3
+        core = statistics.median(each["core"]) / TURN
+        print(f"  {name}: {rate:.3f} M samples/s, {core:.3f} ms of a core a batch")
+    ours = took["archive, from Arrow"]
+    core, clock = (
+        min(1 / _ratio(ours[kind], took[other][kind]) for other in PEERS)
+        for kind in ("core", "wall")
+    )
+    bench.least("synced batches of 1,000, of the best peer's", core, INGEST)
+    print(f"  by the clock: {clock:.3g} times, of which most is the wait for the disk")
+
+
+def _right(found: dict[str, Any], wrong: list[str]) -> None:
+    killed, cut = found["survived"], found["cut"]
+    print(
+        f"killed {killed['kills']} times while it wrote: {killed['acknowledged']} batches acknowledged, "
+        f"{killed['kept']} whole ones read; cut or changed {cut['damaged']} times: never a wrong row"
+    )
+    print(
+        f"DIFFERS from every sample added up in 128 bits: {', '.join(wrong)}"
+        if wrong
+        else "rows, sums and amounts equal to the nano-unit what DuckDB adds up from every sample"
+    )
+
+
+def _ratio(ours: list[float], theirs: list[float]) -> float:
+    """The median over turns of ours as a share of theirs."""
+    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def _ms(took: dict[str, list[float]]) -> str:
+    wall, core = (statistics.median(took[kind]) for kind in ("wall", "core"))
+    return f"{wall:.4g} ms ({core:.4g} of a core)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
