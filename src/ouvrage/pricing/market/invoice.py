@@ -193,7 +193,7 @@ def _unknown(what: str, found: str, why: str, promised: str = "not stated") -> F
 
 
 def _time(promise: Promise, done: Done) -> Finding:
-    what = f"time of a {promise.unit}"
+    what = f"time per {promise.unit}"
     promised = f"{_range(promise.unit_low, promise.unit_likely, promise.unit_high)} s"
     if done.unit != promise.unit:
         return _unknown(what, f"units are {done.unit}s", "other units were counted", promised)
@@ -207,7 +207,7 @@ def _time(promise: Promise, done: Done) -> Finding:
 
 
 def _cost(promise: Promise, done: Done, billing: Billing) -> Finding:
-    what = f"cost of a {promise.unit}"
+    what = f"cost per {promise.unit}"
     span = _range(promise.cost_low, promise.cost_likely, promise.cost_high)
     promised = f"{span} {promise.currency}"
     if done.unit != promise.unit or not done.units:
