@@ -173,6 +173,7 @@ def test_bad_questions_are_refused(ouvrage: Home, tmp_path: Path):
     (ouvrage.path.parent / "other.txt").write_text("1|2|3\n")
     for call, code in (
         (("books", "goodput"), "goodput/none"),
+        (("books", "goodput", "--month", "2026-11", "--year", "2026"), "period/which"),
         (("books", "goodput", "--summary", "other.txt"), "goodput/columns"),
         (("books", "goodput", "--pods", "other.txt", "--summary", "other.txt"), "goodput/which"),
         (("import", "sacct", "other.txt"), "sacct/columns"),

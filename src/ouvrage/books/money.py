@@ -52,7 +52,7 @@ def converted(
     value = number(amount)
     if currency == into or not value:
         return Converted(amount=value, grade=known.grade, keys=known.keys)
-    rate = _rate(record, currency, into, at_us)
+    rate = rate_at(record, currency, into, at_us)
     if rate is None:
         raise OuvrageError(
             "books/fx-missing",
@@ -61,22 +61,29 @@ def converted(
             hint=f"ouvrage fx set {currency}/{into} RATE --day {utc_text(at_us)[:10]} --by WHO; it holds "
             "until a later one is stated",
         )
-    same_way = rate.value.base == currency
-    factor = Fraction(rate.value.rate) if same_way else 1 / Fraction(rate.value.rate)
     age = (at_us - rate.valid_from) // DAY
     note = (
         f"the rate {currency}/{into} of {rate.value.day} is used for days more than {STALE_DAYS} "
         "days after it"
     )
     return Converted(
-        amount=value * factor,
+        amount=value * factor_of(rate.value, currency),
         grade=max(known.grade, rate.grade),
         keys=(*known.keys, *rate.keys),
         note=note if age > STALE_DAYS else None,
     )
 
 
-def _rate(record: OwnerRecord, currency: str, into: str, at_us: int) -> Known[ExchangeRate] | None:
+def factor_of(rate: ExchangeRate, currency: str) -> Fraction:
+    """What one of ``currency`` is worth in the rate's other currency."""
+    value = Fraction(rate.rate)
+    return value if rate.base == currency else 1 / value
+
+
+def rate_at(
+    record: OwnerRecord, currency: str, into: str, at_us: int
+) -> Known[ExchangeRate] | None:
+    """The latest rate between two currencies, either way round, that held at a moment."""
     pair = {currency, into}
     return next(
         (

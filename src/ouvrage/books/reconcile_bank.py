@@ -16,7 +16,7 @@ from itertools import combinations
 
 from ouvrage.base.time import DAY
 from ouvrage.books.bank_items import Item, claims, lines, names_number, names_payer
-from ouvrage.books.money import number
+from ouvrage.books.money import factor_of, number, rate_at
 from ouvrage.books.period import Period
 from ouvrage.books.record import OwnerRecord
 
@@ -243,10 +243,10 @@ def _exchanged(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item])
             said = names_payer(line, claim) or names_number(line, claim)
             if line.currency == claim.currency or not said or not _near(claim, line):
                 continue
-            rate = _rate(record, claim.currency, line.currency, line.day_us)
+            rate = rate_at(record, claim.currency, line.currency, line.day_us)
             if rate is None or not claim.amount:
                 continue
-            due = claim.amount * rate
+            due = claim.amount * factor_of(rate.value, claim.currency)
             if due * line.amount > 0 and abs(line.amount - due) <= abs(due) * _FX_NEAR:
                 match = Match(
                     claims=(claim,), lines=(line,), certainty="likely",
@@ -254,14 +254,6 @@ def _exchanged(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item])
                 )  # fmt: skip
                 cases.append((abs(line.day_us - claim.day_us), claim.key, line.key, match))
     return list(_each_once(match for *_, match in sorted(cases, key=lambda case: case[:3])))
-
-
-def _rate(record: OwnerRecord, base: str, quote: str, at_us: int) -> Fraction | None:
-    for each in reversed(record.rates):
-        if each.valid_from <= at_us and {each.value.base, each.value.quote} == {base, quote}:
-            rate = Fraction(each.value.rate)
-            return rate if each.value.base == base else 1 / rate
-    return None
 
 
 def _why(record: OwnerRecord, line: Item, loose: Sequence[Item], known: Sequence[Item]) -> str:

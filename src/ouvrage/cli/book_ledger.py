@@ -76,22 +76,10 @@ def within(books: Books, ledger: Ledger, period: Period, as_of: int | None) -> t
     return replace(books, record=replace(books.record, as_of=moment)), period.until(moment)
 
 
-def period_asked(
-    books: Books,
-    site: str,
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
-) -> Period:
-    """The period that options name; the last whole month of which anything is known for none."""
+def period_asked(books: Books, site: str, name: str | None) -> Period:
+    """The period of a name; the last whole month of which anything is known for none."""
     zone = books.zone(site)
-    named = [text for text in (month, year, begins and f"{begins}..{ends or ''}") if text]
-    if len(named) > 1 or (ends and not begins) or (begins and not ends):
-        raise OuvrageError(
-            "period/which", "one period is asked for", hint="--month, --year, or --from with --to"
-        )
-    return period_named(named[0], zone) if named else _latest(books.record, zone)
+    return period_named(name, zone) if name else _latest(books.record, zone)
 
 
 def _latest(record: OwnerRecord, zone: str) -> Period:

@@ -32,7 +32,7 @@ from ouvrage.books.period import Period, period_before
 from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
-from ouvrage.cli.books_asked import Asked, asked, same_period, site_option
+from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
 from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
 from ouvrage.cli.books_energy import energy_
 from ouvrage.cli.books_journal import journal_
@@ -40,7 +40,7 @@ from ouvrage.cli.books_pages import pdf_option, write_pages
 from ouvrage.cli.books_reconcile import reconcile
 from ouvrage.cli.goodput import goodput
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import as_of_option, html_option, json_option, period_options, plain_option
+from ouvrage.cli.options import html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
 
@@ -59,21 +59,14 @@ def books() -> None:
 @click.option(
     "--by", type=click.Choice(BY), default="node", show_default=True, help="An object a row."
 )
-@site_option
-@period_options
-@as_of_option
+@question_options
 @html_option
 @pdf_option
 @json_option
 @plain_option
 def pnl_(
     by: str,
-    site: str | None,
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
-    as_of: int | None,
+    wanted: Wanted,
     html_file: Path | None,
     pdf_file: Path | None,
     as_json: bool,
@@ -81,10 +74,10 @@ def pnl_(
 ) -> None:
     """Hours, revenue, every cost and the margin of each GPU, node, channel or tenant."""
     with opened() as ledger:
-        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        question = asked(ledger, wanted)
         made = account(question.books.record, question.site, question.passed)
         statement, beside = statement_of(made, by), _beside(question, made)
-        closed = since_closed(ledger, question, statement.total, as_of)
+        closed = since_closed(ledger, question, statement.total, wanted.as_of)
     lines = closed_lines(closed)
     shown = (statement, question.period, made)
     said = _told(statement, question.period, beside, lines, False)
@@ -160,24 +153,17 @@ def _more(sheet: Sheet, period: Period) -> str:
 
 
 @books.command("gaps")
-@site_option
-@period_options
-@as_of_option
+@question_options
 @json_option
 @plain_option
 def gaps_(
-    site: str | None,
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
-    as_of: int | None,
+    wanted: Wanted,
     as_json: bool,
     plain: bool,
 ) -> None:
     """What is assumed or not known, and how far each could move the margin; the widest first."""
     with opened() as ledger:
-        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        question = asked(ledger, wanted)
         found = gaps(question.books.record, question.site, question.passed)
         currency = account(question.books.record, question.site, question.passed).grid.currency
     if as_json:
@@ -214,25 +200,18 @@ def _gaps_told(found: Sequence[Gap], question: Asked, currency: str, plain: bool
 
 @books.command("calendar")
 @click.argument("device", metavar="[GPU]", required=False)
-@site_option
-@period_options
-@as_of_option
+@question_options
 @json_option
 @plain_option
 def calendar_(
     device: str | None,
-    site: str | None,
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
-    as_of: int | None,
+    wanted: Wanted,
     as_json: bool,
     plain: bool,
 ) -> None:
     """What each GPU was doing, hour by hour, why, and what was said otherwise."""
     with opened() as ledger:
-        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        question = asked(ledger, wanted)
         grid = grid_of(question.books.record, question.site, question.passed)
     calendars = {
         name: found for devices in grid.stretches.values() for name, found in devices.items()

@@ -32,7 +32,7 @@ from ouvrage.books.pnl import sheet_of
 from ouvrage.books.pnl_text import period_words
 from ouvrage.books.sealing import COLUMNS, Moved, as_sealed, moved_since, sealed_rows, sums_sha256
 from ouvrage.cli.booking import Stated, book
-from ouvrage.cli.books_asked import Asked, asked, site_option
+from ouvrage.cli.books_asked import Asked, Wanted, asked, site_option
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, wrote
@@ -83,7 +83,7 @@ def close(
     if accepts and not (why or "").strip():
         raise OuvrageError("close/why", "it is not said why it may stand", hint="--why TEXT")
     with opened() as ledger:
-        question = asked(ledger, site, (_month(month), None, None, None), None)
+        question = asked(ledger, Wanted(site=site, period=_month(month)))
         held = said(ledger, question.site)
         if month in held.sealed:
             raise OuvrageError(
@@ -197,7 +197,7 @@ def reopen(month: str, site: str | None, why: str, as_json: bool) -> None:
     if not why.strip():
         raise OuvrageError("close/why", "it is not said why it is opened", hint="--why TEXT")
     with opened() as ledger:
-        question = asked(ledger, site, (_month(month), None, None, None), None)
+        question = asked(ledger, Wanted(site=site, period=_month(month)))
         seal = said(ledger, question.site).sealed.get(month)
         if seal is None:
             raise OuvrageError(

@@ -22,9 +22,9 @@ from ouvrage.books.energy import EnergyAccount, energy_of
 from ouvrage.books.period import Period
 from ouvrage.books.pnl_text import period_words
 from ouvrage.books.tariffs import KWH, PriceBook
-from ouvrage.cli.books_asked import Asked, asked, same_period, site_option
+from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.pricing.words import mark
 
@@ -66,24 +66,17 @@ def power_of(question: Asked) -> Power:
 
 
 @click.command("energy")
-@site_option
-@period_options
-@as_of_option
+@question_options
 @json_option
 @plain_option
 def energy_(
-    site: str | None,
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
-    as_of: int | None,
+    wanted: Wanted,
     as_json: bool,
     plain: bool,
 ) -> None:
     """Energy of the machines: read by meters or estimated, and what it cost by the hour's price."""
     with opened() as ledger:
-        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        question = asked(ledger, wanted)
         found = power_of(question)
     if as_json:
         say_json(_json(found, question))

@@ -26,9 +26,9 @@ from ouvrage.books.journal_text import (
 )
 from ouvrage.books.period import Period
 from ouvrage.books.pnl_text import period_words
-from ouvrage.cli.books_asked import asked, same_period, site_option
+from ouvrage.cli.books_asked import Wanted, asked, question_options, same_period
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, write_file
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -36,9 +36,7 @@ _MOST_MISSING = 8
 
 
 @click.command("journal")
-@site_option
-@period_options
-@as_of_option
+@question_options
 @click.option("--chart", metavar="FILE", type=_FILE, help="How your bookkeeper names accounts.")
 @click.option("--csv", "csv_file", metavar="FILE", type=_FILE, help="Write a table of postings.")
 @click.option("--xlsx", "xlsx_file", metavar="FILE", type=_FILE, help="Write a workbook.")
@@ -46,12 +44,7 @@ _MOST_MISSING = 8
 @json_option
 @plain_option
 def journal_(
-    site: str | None,
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
-    as_of: int | None,
+    wanted: Wanted,
     chart: Path | None,
     csv_file: Path | None,
     xlsx_file: Path | None,
@@ -69,7 +62,7 @@ def journal_(
     """
     names = OWN_NAMES if chart is None else read_chart(chart)
     with opened() as ledger:
-        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        question = asked(ledger, wanted)
         found = journal(question.books.record, question.site, question.passed)
     written = _written(found, names, csv_file, xlsx_file, bean_file)
     missing = names.missing(found)

@@ -9,25 +9,18 @@ import click
 
 from ouvrage.books.reconcile import reconciled
 from ouvrage.books.reconcile_text import reconcile_answer, reconcile_json, reconcile_lines
-from ouvrage.cli.books_asked import asked, site_option
+from ouvrage.cli.books_asked import Wanted, asked, question_options
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text
 
 
 @click.command("reconcile")
-@site_option
-@period_options
-@as_of_option
+@question_options
 @json_option
 @plain_option
 def reconcile(
-    site: str | None,
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
-    as_of: int | None,
+    wanted: Wanted,
     as_json: bool,
     plain: bool,
 ) -> None:
@@ -36,7 +29,7 @@ def reconcile(
     Every difference is told with both sides and what may be behind it; none is booked away.
     """
     with opened() as ledger:
-        question = asked(ledger, site, (month, year, begins, ends), as_of)
+        question = asked(ledger, wanted)
     found = reconciled(question.books.record, question.site, question.period)
     if as_json:
         say_json({"site": question.site, **reconcile_json(found)})

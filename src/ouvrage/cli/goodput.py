@@ -98,10 +98,7 @@ def goodput(
     price: str | None,
     gpus: int | None,
     also: tuple[str, ...],
-    month: str | None,
-    year: str | None,
-    begins: str | None,
-    ends: str | None,
+    period: str | None,
     as_of: int | None,
     as_json: bool,
     plain: bool,
@@ -125,16 +122,9 @@ def goodput(
         if campaign is not None:
             found = campaign_found(ledger, campaign, past(as_of, ledger)).campaign
             return _campaign(found, _also(also), how)
-        period = _period(ledger, month, year, begins, ends)
+        within = period_named(period, site_zone(ledger, None)) if period else None
         attempts = _attempts(ledger, past(as_of, ledger))
-    return _cluster(attempts, period, gpus, stated, by, how)
-
-
-def _period(
-    ledger: Ledger, month: str | None, year: str | None, begins: str | None, ends: str | None
-) -> Period | None:
-    named = month or year or (f"{begins}..{ends}" if begins and ends else begins)
-    return period_named(named, site_zone(ledger, None)) if named else None
+    return _cluster(attempts, within, gpus, stated, by, how)
 
 
 def _attempts(ledger: Ledger, as_of: int | None) -> Sequence[Attempt]:

@@ -6,6 +6,7 @@ Decides their names, their help and how a moment is written; what a verb does wi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,7 +82,31 @@ def html_option(verb: Verb) -> Verb:
 
 
 def period_options(verb: Verb) -> Verb:
-    """``--month``, ``--year``, ``--from`` and ``--to``: a period by the clock of the site."""
+    """``--month``, ``--year``, ``--from`` and ``--to``: a period by the clock of the site.
+
+    The verb gets ``period``, its one name, or None where none is asked for. Raises ``OuvrageError``
+    ``period/which`` where several are, or half of one.
+    """
+
+    @wraps(verb)
+    def told(
+        *args: Any,
+        month: str | None,
+        year: str | None,
+        begins: str | None,
+        ends: str | None,
+        **others: Any,
+    ) -> Any:
+        named = [text for text in (month, year, begins and f"{begins}..{ends or ''}") if text]
+        if len(named) > 1 or bool(begins) != bool(ends):
+            raise OuvrageError(
+                "period/which",
+                "one period is asked for",
+                hint="--month, --year, or --from with --to",
+            )
+        return verb(*args, period=named[0] if named else None, **others)
+
+    asking: Any = told
     for option in (
         click.option("--to", "ends", metavar="DAY", help="The first day that is not in it."),
         click.option("--from", "begins", metavar="DAY", help="The first day of a period."),
@@ -90,5 +115,5 @@ def period_options(verb: Verb) -> Verb:
             "--month", metavar="YYYY-MM", help="A month; else the last whole one with facts."
         ),
     ):
-        verb = option(verb)
-    return verb
+        asking = option(asking)
+    return asking

@@ -16,7 +16,7 @@ from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.period import period_named
 from ouvrage.cli.book_ledger import books_of
-from ouvrage.cli.books import site_option
+from ouvrage.cli.books_asked import site_option
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import as_of_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
