@@ -89,6 +89,12 @@ def test_a_finer_file_that_contradicts_a_coarse_one_changes_no_more_than_it_saw(
     assert len(minutes) == 590
 
 
+def test_a_finer_file_tells_when_the_coarse_one_goes_on():
+    parts = [[sample(2, A)], [sample(7, B)], [sample(3, B), sample(6, A)]]
+    minutes = merged(parts, 8 * MINUTE)
+    assert [m for state, m in minutes if state == "held"] == [2, 6]
+
+
 def machine(occupancy: str, **more: object) -> dict[str, object]:
     return {"machine_id": 7, "num_gpus": 4, "gpu_occupancy": occupancy, "listed": True} | more
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 Group = tuple[str, str, int]
@@ -80,7 +80,7 @@ def series_of(known: Sequence[Span], samples: Iterable[Sample], limit_us: int) -
     starts = {span.from_us for span in known}
     at = {span.to_us: span.pattern for span in known} | {s.from_us: s.pattern for s in known}
     recorded = set(at)
-    news = sorted((s for s in samples if not record.says(s)), key=lambda each: each.at_us)
+    news = list(_news(record, samples))
     refused = [s for s in news if at.setdefault(s.at_us, s.pattern) != s.pattern]
     _back_again(record, at, recorded, limit_us)
     for before, now in itertools.pairwise(sorted(at)):
@@ -88,6 +88,21 @@ def series_of(known: Sequence[Span], samples: Iterable[Sample], limit_us: int) -
             starts.add(now)
     spans, gaps = _spans(record, at, starts, limit_us)
     return Series(spans=spans, gaps=gaps, refused=tuple(refused))
+
+
+def _news(record: _Known, samples: Iterable[Sample]) -> Iterator[Sample]:
+    """The samples that say more than what is recorded, by moment.
+
+    One that agrees with a recorded span says more where the one before it contradicted that span: it
+    tells when the span goes on.
+    """
+    contradicted: Span | None = None
+    for sample in sorted(samples, key=lambda each: each.at_us):
+        span = record.around(sample.at_us)
+        agrees = record.says(sample)
+        if not agrees or (contradicted is not None and span == contradicted):
+            yield sample
+        contradicted = span if span is not None and span.pattern != sample.pattern else None
 
 
 def _back_again(record: _Known, at: dict[int, Pattern], recorded: set[int], limit_us: int) -> None:
