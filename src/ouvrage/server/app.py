@@ -21,8 +21,9 @@ from ouvrage.server.context import Platform, Settings
 from ouvrage.server.errors import Refused, bad_request, unreadable
 from ouvrage.server.limits import Limits
 from ouvrage.server.middleware import Guard, refusal
+from ouvrage.server.services.audit import note_refusal
 
-ROUTES = ("health", "me")
+ROUTES = ("health", "me", "organisations", "projects", "members", "tokens", "audit")
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
 _WORDS = {
@@ -65,8 +66,14 @@ def routes_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _refused(_request: Request, error: Exception) -> JSONResponse:
+def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, OuvrageError)
+    actor = getattr(request.state, "actor", None)
+    if isinstance(error, Refused) and error.code == "right/missing" and actor is not None:
+        route = request.scope.get("route")
+        action = (getattr(route, "openapi_extra", None) or {}).get("x-action", "unknown")
+        where = f"{request.method} {request.url.path}"
+        note_refusal(request.app.state.platform, actor, action, where, error)
     return refusal(error)
 
 
