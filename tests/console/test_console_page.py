@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[2]
 
 def reader(language: str = "en", login: str | None = "ada") -> Reader:
     return Reader(
-        login=login, organisation=BAD, language=language, csrf="c5rf", path=f"/jobs?{BAD}",
+        login=login, organisation=BAD, language=language, csrf="c5rf", key="k3y", path=f"/jobs?{BAD}",
         places=(("jobs", "Jobs", "/jobs"), ("today", BAD, "/")),
     )  # fmt: skip
 

@@ -168,12 +168,15 @@ class ConsolePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who reads, as far as a page needs to know it. ``csrf`` goes into every form; ``places`` are the pages that they may open."""
+    """Who reads, as far as a page needs to know it. ``csrf`` and ``key`` (new for every page, so that a form sent twice counts once) go into every form; ``places``
+    are the pages that they may open.
+    """
 
     login: str | None
     organisation: str
     language: str
     csrf: str
+    key: str
     places: tuple[tuple[str, str, str], ...]
     path: str
 

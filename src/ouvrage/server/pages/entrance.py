@@ -35,7 +35,7 @@ DAY_S = 24 * 3600
 
 
 @router.get("/sign-in", include_in_schema=False)
-def sign_in_page(seen: VisitDep, next: str = "/") -> Response:  # noqa: A002 the parameter's public name
+def sign_in_page(seen: VisitDep, next: str = "/") -> Response:
     """The sign-in form."""
     if seen.actor is not None:
         return RedirectResponse(local(next), 303, HEADERS)

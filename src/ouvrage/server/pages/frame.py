@@ -11,21 +11,26 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
+from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.console.blocks import ConsolePage, Facts, Reader, Cell
+from ouvrage.console.blocks import Cell, ConsolePage, Facts, Reader
 from ouvrage.console.console_page import HEADERS, console_html, console_json
 from ouvrage.console.translated import LANGUAGES, preferred, translator
 from ouvrage.server.access import PlatformDep, address_of
 from ouvrage.server.authorise import may
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.errors import Refused, status_of
+from ouvrage.server.errors import Refused, status_of, unreadable
 from ouvrage.server.identify import actor_by_session
+from ouvrage.server.once import Once
+from ouvrage.wire.runner import Message
+
+M = TypeVar("M", bound=Message)
 
 SESSION = "ouvrage_session"
 VISIT = "ouvrage_visit"
@@ -69,6 +74,12 @@ class Visit:
         query = self.request.url.query
         return f"{'/' if path == '/today' else path}{'?' + query if query else ''}"
 
+    def once(self, form: dict[str, str]) -> Once:
+        """What a form asks as a request that may be sent twice and happens once."""
+        key = form.pop("key", "") or self.platform.ids()
+        where = f"POST {self.request.url.path}"
+        return Once(platform=self.platform, actor=self.who, key=key[:128], where=where)
+
     def word(self, english: str) -> str:
         """Words of the console in the reader's language."""
         return translator(self.language)(english)
@@ -79,8 +90,8 @@ class Visit:
 
 
 Maker = Callable[[Visit], ConsolePage]
-Doer = Callable[[Visit, dict[str, str]], str]
-"""Does what a form asks and says where to go then. What it refuses is shown above the page that ``Maker`` makes."""
+Doer = Callable[[Visit, dict[str, str]], "str | ConsolePage"]
+"""Does what a form asks and says where to go then; or shows at once what will not be shown again."""
 
 
 def csrf_of(cookie: str) -> str:
@@ -121,9 +132,10 @@ def reader_of(seen: Visit) -> Reader:
     login, _, org = (actor.login if actor else "").partition("@")
     return Reader(
         login=login or None,
-        organisation=org,
+        organisation=org or seen.word("owner"),
         language=seen.language,
         csrf=csrf_of(seen.cookie),
+        key=seen.platform.ids(),
         places=tuple(places),
         path=seen.path,
     )
@@ -189,7 +201,10 @@ def deed(router: APIRouter, path: str, do: Doer) -> None:
             return sign_in_first(seen)
         try:
             check_form(seen, form)
-            return RedirectResponse(local(do(seen, form)), 303, HEADERS)
+            done = do(seen, form)
+            if isinstance(done, ConsolePage):
+                return shown(seen, done)
+            return RedirectResponse(local(done), 303, HEADERS)
         except OuvrageError as error:
             return refused(seen, error)
 
@@ -206,6 +221,21 @@ def check_form(seen: Visit, form: dict[str, str]) -> None:
             status=403,
             hint=seen.word("go back, load the page again and send it once more"),
         )
+
+
+def asked(kind: type[M], **values: Any) -> M:
+    """What a form asks as a message of the interface; ``Refused`` 422 names the field that is wrong."""
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise unreadable(
+            "form/invalid",
+            f"{field}: {first['msg']}",
+            hint="change it and send it again",
+            field=field,
+        ) from error
 
 
 def put_cookie(answer: Response, seen: Visit, name: str, value: str, seconds: int | None) -> None:
