@@ -26,7 +26,7 @@ from ouvrage.server.services.audit import note_refusal
 ROUTES = ("health", "me", "organisations", "projects", "members", "tokens", "audit")
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
-PAGES = ("entrance", "tenants", "audit")
+PAGES = ("entrance", "tenants", "books", "audit")
 """The modules below ``pages/``: the console."""
 
 _WORDS = {
