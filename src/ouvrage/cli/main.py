@@ -47,6 +47,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "host": ("host", "host", "Is this the machine that was promised, and what is it?"),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
+    "up": ("up", "up", "Start the platform here: offers, leases, jobs in a sandbox."),
+    "down": ("up", "down", "Stop the platform that `ouvrage up` started."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),
