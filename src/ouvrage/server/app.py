@@ -24,8 +24,23 @@ from ouvrage.server.given import Given
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
+from ouvrage.server.services.audit import note_refusal
 
-ROUTES = ("health", "me", "nodes", "offers", "leases", "jobs", "job_output", "runner")
+ROUTES = (
+    "health",
+    "me",
+    "organisations",
+    "projects",
+    "members",
+    "tokens",
+    "audit",
+    "nodes",
+    "offers",
+    "leases",
+    "jobs",
+    "job_output",
+    "runner",
+)
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
 _WORDS = {
@@ -72,8 +87,14 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
     return app
 
 
-def _refused(_request: Request, error: Exception) -> JSONResponse:
+def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, OuvrageError)
+    actor = getattr(request.state, "actor", None)
+    if isinstance(error, Refused) and error.code == "right/missing" and actor is not None:
+        route = request.scope.get("route")
+        action = (getattr(route, "openapi_extra", None) or {}).get("x-action", "unknown")
+        where = f"{request.method} {request.url.path}"
+        note_refusal(request.app.state.platform, actor, action, where, error)
     return refusal(error)
 
 

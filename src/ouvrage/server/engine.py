@@ -106,7 +106,9 @@ class Embedded:
         platform = self.platform
         with platform.writing() as tx:
             for_us = platform.limits.claim_us
-            if not take_claim(tx.connection, PLACEMENT, self.token, now_us=tx.now_us, for_us=for_us):
+            if not take_claim(
+                tx.connection, PLACEMENT, self.token, now_us=tx.now_us, for_us=for_us
+            ):
                 return Observed()
             refused = self._refuse(tx)
             snapshot = snapshot_of(tx.connection, tx.now_us, platform.limits, self.holding)

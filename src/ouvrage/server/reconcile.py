@@ -42,7 +42,9 @@ def _leases(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> s
     for lease in open_leases(tx.connection, kind="term"):
         inside = [each for each in running if each.lease == lease.lease]
         if lease.until_us is not None and lease.until_us <= tx.now_us:
-            end_lease(platform, tx, lease, at_us=lease.until_us, end="expired", why="its time is over")
+            end_lease(
+                platform, tx, lease, at_us=lease.until_us, end="expired", why="its time is over"
+            )
             touched.add(lease.node)
         elif lease.ending is not None and not inside:
             end_lease(

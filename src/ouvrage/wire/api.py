@@ -6,11 +6,11 @@ left out stays); answers that show a secret do so once, and their repetition say
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ouvrage.wire.runner import Id, Message
+from ouvrage.wire.runner import Message
 
 SLUG = r"^[a-z0-9][a-z0-9-]{0,62}$"
 PLAIN = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
@@ -76,6 +76,7 @@ class RoleHeld(Answer):
     org: str
     org_name: str
     project: str | None
+    project_name: str | None
     role: str
 
 
@@ -99,7 +100,7 @@ class Login(Message):
     days: Days = 30
 
 
-class Password_(Message):
+class NewPassword(Message):
     """``POST /v1/me/password``: a new password in place of the old one."""
 
     old: Password
@@ -134,6 +135,12 @@ class ChangeOrganisation(Message):
 
     billing: Annotated[str, Field(pattern="^(prepaid|credit)$")] | None = None
     credit_limit: Amount | None = None
+
+
+class CloseOrganisation(Message):
+    """``POST /v1/organisations/{org}/close``: why, for the trail."""
+
+    why: Words = ""
 
 
 class OrganisationTold(Answer):
@@ -260,7 +267,3 @@ class AuditTold(Answer):
     outcome: str
     detail: str
     address: str | None
-
-
-JSON = dict[str, Any]
-OrgId = Id

@@ -19,7 +19,7 @@ from ouvrage.wire.runner import Message
 Count = Annotated[int, Field(ge=0, le=4096)]
 Mebibytes = Annotated[int, Field(ge=0, le=2**40)]
 Duration = Annotated[int, Field(ge=0, lt=2**53)]
-Text = Annotated[str, Field(max_length=20_000, pattern=r"^[^\x00\ud800-\udfff]*$")]
+Text = Annotated[str, Field(max_length=20_000, pattern=r"^[^\x00]*$")]
 PlanText = Annotated[str, Field(max_length=200_000)]
 Device = Annotated[str, Field(min_length=1, max_length=200, pattern=PLAIN)]
 

@@ -34,7 +34,9 @@ async def log(
     platform: PlatformDep,
     actor: UserDep,
     job: str,
-    attempt: Annotated[int | None, Query(ge=1, description="Which of its attempts; the last.")] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, description="Which of its attempts; the last.")
+    ] = None,
     offset: Annotated[int, Query(ge=0, lt=2**53)] = 0,
     follow: bool = False,
 ) -> Response:
@@ -64,9 +66,7 @@ async def _now(platform: Platform, found: Watched, offset: int) -> AsyncIterator
     """What is there, and no more than was announced."""
     while offset < found.bytes:
         most = min(PIECE, found.bytes - offset)
-        data = await run_in_threadpool(
-            logs.piece, platform.state_dir, found.attempt, offset, most
-        )
+        data = await run_in_threadpool(logs.piece, platform.state_dir, found.attempt, offset, most)
         if not data:
             return
         offset += len(data)

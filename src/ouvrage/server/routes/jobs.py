@@ -74,9 +74,7 @@ def cancel(once: OnceDep, engine: EngineDep, job: str, asked: Why) -> JobTold:
 @router.post("/v1/jobs/{job}/retry", **acts("job.submit", status=201))
 def retry(once: OnceDep, engine: EngineDep, job: str) -> JobTold:
     """Submit a job that has ended once more, as a new one."""
-    told = once.do(
-        JobTold, None, lambda tx: jobs.retry(tx, once.platform, engine, once.actor, job)
-    )
+    told = once.do(JobTold, None, lambda tx: jobs.retry(tx, once.platform, engine, once.actor, job))
     after_change(once.platform)
     return told
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request
 from ouvrage.server.access import OnceDep, PlatformDep, UserDep, acts, address_of, stranger
 from ouvrage.server.authorise import PUBLIC
 from ouvrage.server.services import signing_in, tokens
-from ouvrage.wire.api import Done, Login, Me, Password_, TokenShown
+from ouvrage.wire.api import Done, Login, Me, NewPassword, TokenShown
 
 router = APIRouter(tags=["people"])
 
@@ -36,7 +36,7 @@ def me(platform: PlatformDep, actor: UserDep) -> Me:
 
 
 @router.post("/v1/me/password", **acts("me.change"))
-def password(once: OnceDep, asked: Password_) -> Done:
+def password(once: OnceDep, asked: NewPassword) -> Done:
     """Put a new password in place of one's own; sessions end, tokens stay."""
 
     def work(tx: tokens.Transaction) -> Done:

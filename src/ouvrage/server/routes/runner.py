@@ -44,9 +44,7 @@ def enrol(request: Request, platform: PlatformDep, asked: Enrol) -> Enrolled:
 
 
 @router.post("/v1/runner/orders", **acts(NODE))
-async def orders(
-    request: Request, platform: PlatformDep, actor: NodeDep, asked: Ask
-) -> Orders:
+async def orders(request: Request, platform: PlatformDep, actor: NodeDep, asked: Ask) -> Orders:
     """What is to be done now; waits for something new as long as the runner allows."""
     given: Given = request.app.state.given
     told = runner.Standings.of(asked.known)

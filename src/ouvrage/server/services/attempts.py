@@ -191,9 +191,7 @@ def _count(tx: Transaction, attempt: AttemptRow, job: JobRow, how: End) -> None:
     put_share(tx.connection, job.project, aged(used, at_us, tx.now_us, life) + held, tx.now_us)
 
 
-def _go_on(
-    platform: Platform, tx: Transaction, job: JobRow, attempt: AttemptRow, how: End
-) -> None:
+def _go_on(platform: Platform, tx: Transaction, job: JobRow, attempt: AttemptRow, how: End) -> None:
     """The job goes back to wait, or comes to its end."""
     past = [
         Past(node=each.node, outcome=each.outcome or "", cause=each.cause or "")
@@ -247,9 +245,7 @@ def end_job(
         until_us=max(tx.now_us, job.submitted_us),
     )
     tx.append([fact])
-    change_job(
-        tx.connection, job.job, state=state, code=code, reason=reason, ended_us=tx.now_us
-    )
+    change_job(tx.connection, job.job, state=state, code=code, reason=reason, ended_us=tx.now_us)
 
 
 def _fence(platform: Platform, tx: Transaction, attempt: AttemptRow, how: End) -> None:

@@ -32,10 +32,16 @@ def waits_for_others(connection: Connection, waiting: Sequence[JobRow], now_us: 
 def waits_for_files(connection: Connection, waiting: Sequence[JobRow], now_us: int) -> Holds:
     """Jobs whose inputs are not all here."""
     needing = [job for job in waiting if job.spec.inputs]
-    here = {(f.job, f.name) for f in files_of(connection, [j.job for j in needing]) if f.direction == "in"}
+    here = {
+        (f.job, f.name)
+        for f in files_of(connection, [j.job for j in needing])
+        if f.direction == "in"
+    }
     found: dict[str, list[Hold]] = {}
     for job in needing:
-        missing = sorted({each.name for each in job.spec.inputs if (job.job, each.name) not in here})
+        missing = sorted(
+            {each.name for each in job.spec.inputs if (job.job, each.name) not in here}
+        )
         if missing:
             words = f"waits for {len(missing)} of its input files, the first of them {missing[0]}"
             found[job.job] = [Hold(kind="held", words=words)]
@@ -68,7 +74,11 @@ def hopeless(
     leases = {job.lease for job in waiting if job.lease}
     standing = {lease: lease_of(connection, lease) for lease in leases}
     for job in waiting:
-        lost = [o for o in job.spec.after if o in others and others[o].state in ("failed", "cancelled", "refused")]
+        lost = [
+            o
+            for o in job.spec.after
+            if o in others and others[o].state in ("failed", "cancelled", "refused")
+        ]
         lease = standing.get(job.lease or "")
         if lost:
             reason = f"{others[lost[0]].name}, which it comes after, has {_past(others[lost[0]])}"

@@ -67,9 +67,7 @@ def submit(
             f"{platform.limits.waiting} jobs of yours wait already",
             hint="submit more once some of them have started",
         )
-    row = _queued(
-        tx, platform, actor, project, offer and offer.offer, lease and lease.lease, spec
-    )
+    row = _queued(tx, platform, actor, project, offer and offer.offer, lease and lease.lease, spec)
     engine.submit(tx, row)
     return _told(tx.connection, platform, actor, [row])[0]
 
@@ -186,9 +184,7 @@ def _queued(
     )
     row = waiting_row(submitted, tx.now_us)
     put_job(tx.connection, row)
-    fact = stated(
-        platform, submitted, subject=f"job:{job}", natural=f"job/{job}", at_us=tx.now_us
-    )
+    fact = stated(platform, submitted, subject=f"job:{job}", natural=f"job/{job}", at_us=tx.now_us)
     record(
         tx, platform, actor, "job.submit", org=project.org, target=job, detail=spec.name,
         facts=(fact,),
@@ -215,9 +211,7 @@ def cancel(
     if not job.over:
         reason = f"cancelled by {actor.login}" + (f": {asked.why}" if asked.why else "")
         engine.cancel(tx, job, why="cancelled", reason=reason)
-        record(
-            tx, platform, actor, "job.cancel", org=job.org, target=job.job, detail=asked.why
-        )
+        record(tx, platform, actor, "job.cancel", org=job.org, target=job.job, detail=asked.why)
     left = job_of(tx.connection, job.job) or job
     return _told(tx.connection, platform, actor, [left])[0]
 

@@ -152,9 +152,7 @@ def _give_back(
             stop(platform, tx, attempt, why="cancelled", reason=why)
     else:
         end_lease(platform, tx, row, at_us=tx.now_us, end="released", why=asked.why)
-    record(
-        tx, platform, actor, "lease.release", org=row.org, target=row.lease, detail=asked.why
-    )
+    record(tx, platform, actor, "lease.release", org=row.org, target=row.lease, detail=asked.why)
 
 
 def shown(platform: Platform, actor: Actor, name: str) -> LeaseTold:

@@ -180,9 +180,7 @@ def listing(
     if node.listed != asked.listed:
         node = NodeRow(seen=node.seen, listed=asked.listed, enrolled_us=node.enrolled_us)
         put_node(tx.connection, node)
-        listed_fact = NodeListed(
-            node=node.node, listed=asked.listed, why=asked.why, by=actor.login
-        )
+        listed_fact = NodeListed(node=node.node, listed=asked.listed, why=asked.why, by=actor.login)
         fact = stated(platform, listed_fact, subject=f"node:{node.name}", at_us=tx.now_us)
         action = "node.list" if asked.listed else "node.unlist"
         record(

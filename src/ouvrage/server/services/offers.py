@@ -109,7 +109,10 @@ def _refuse_odd(asked: NewOffer) -> None:
     """Refuse terms that contradict one another."""
     if asked.gpu is not None and not asked.gpus:
         raise unreadable(
-            "offer/gpus", "a model of GPU, and none of it", hint="say how many: --gpus 1", field="gpus"
+            "offer/gpus",
+            "a model of GPU, and none of it",
+            hint="say how many: --gpus 1",
+            field="gpus",
         )
     if asked.gpu is not None and not model_name(asked.gpu):
         raise unreadable(
@@ -150,9 +153,7 @@ def withdraw(tx: Transaction, platform: Platform, actor: Actor, name: str, asked
         tx, platform, actor, "offer.withdraw", org=None, target=row.offer, detail=asked.why,
         facts=(fact,),
     )  # fmt: skip
-    return told(
-        OfferRow(terms=row.terms, created_us=row.created_us, withdrawn_us=tx.now_us), actor
-    )
+    return told(OfferRow(terms=row.terms, created_us=row.created_us, withdrawn_us=tx.now_us), actor)
 
 
 def shown(platform: Platform, actor: Actor, name: str) -> OfferTold:

@@ -115,9 +115,7 @@ def _note_presence(tx: Transaction, platform: Platform, node: str) -> None:
     )
 
 
-def _note_inventory(
-    tx: Transaction, platform: Platform, node: str, inventory: Inventory
-) -> None:
+def _note_inventory(tx: Transaction, platform: Platform, node: str, inventory: Inventory) -> None:
     row = node_called(tx.connection, node)
     if row is None:
         return
@@ -274,7 +272,9 @@ def start_order(
             "port": spec.port,
             "unit": spec.unit,
             "unit_regex": spec.unit_regex,
-            "price": None if terms is None or terms.rate is None else f"{terms.rate} {terms.currency}/h",
+            "price": None
+            if terms is None or terms.rate is None
+            else f"{terms.rate} {terms.currency}/h",
             "time_limit_us": _left(job, time_limit(job, terms), lease and lease.until_us, platform),
             "grace_us": spec.grace_us,
             "log_limit_bytes": platform.limits.log_bytes,
@@ -341,14 +341,14 @@ def _gap(last: int, found: int) -> Exception:
     )
 
 
-def _take(
-    tx: Transaction, platform: Platform, node: str, event: Event, told: set[str]
-) -> None:
+def _take(tx: Transaction, platform: Platform, node: str, event: Event, told: set[str]) -> None:
     attempt = attempt_of(tx.connection, event.attempt)
     if attempt is None or attempt.node != node:
         detail = f"a runner reported {event.event} of an attempt that is not its own"
         actor = Actor(kind="node", id=node, login=f"node:{node}")
-        record(tx, platform, actor, "attempt.strange", org=None, target=event.attempt, detail=detail)
+        record(
+            tx, platform, actor, "attempt.strange", org=None, target=event.attempt, detail=detail
+        )
         return
     if isinstance(event, Began):
         begin(platform, tx, attempt, event.at)
@@ -405,9 +405,7 @@ def _peaks(used: Used) -> Peaks:
     return Peaks(**used.model_dump())
 
 
-def take_log(
-    platform: Platform, node: str, attempt: str, offset: int, content: bytes
-) -> Place:
+def take_log(platform: Platform, node: str, attempt: str, offset: int, content: bytes) -> Place:
     """Append to the log of a node's own attempt, and wake whoever reads it."""
     with platform.reading() as connection:
         row = attempt_of(connection, attempt)

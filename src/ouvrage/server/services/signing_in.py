@@ -34,6 +34,7 @@ from ouvrage.store.platform.people import (
     user_called,
     user_of,
 )
+from ouvrage.store.platform.tenancy import organisation_of
 from ouvrage.store.transaction import Connection, Transaction
 
 LONGEST_WAIT = 15 * 60 * SECOND
@@ -80,6 +81,14 @@ def actor_for(platform: Platform, user: User, address: str | None) -> Actor:
 
 
 def _actor(connection: Connection, user: User, address: str | None) -> Actor:
+    org = organisation_of(connection, user.org)
+    if org is None or org.closed:
+        raise Refused(
+            "organisation/closed",
+            "your organisation is closed here",
+            status=403,
+            hint="ask the owner of this platform",
+        )
     return Actor(
         kind="user",
         id=user.user_id,

@@ -7,12 +7,13 @@ to a user of its own, so that it outlives the person who made it; and that a tok
 from __future__ import annotations
 
 from ouvrage.base.time import DAY
-from ouvrage.model.tenancy import OWNER_ROLES, TENANT_ROLES, Membership, Organisation
+from ouvrage.model.tenancy import Membership, Organisation
 from ouvrage.server.authorise import ACTIONS, SCOPES, authorise, knows, may
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.credentials import new_secret
 from ouvrage.server.errors import conflict, may_not, unknown, unreadable
 from ouvrage.server.recording import record, stated
+from ouvrage.server.services.members import check_role, role_told
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.store.platform.people import (
     TokenRow,
@@ -27,9 +28,9 @@ from ouvrage.store.platform.people import (
     user_of,
     users_of,
 )
-from ouvrage.store.platform.tenancy import organisation_of, put_membership
+from ouvrage.store.platform.tenancy import put_membership
 from ouvrage.store.transaction import Connection, Transaction
-from ouvrage.wire.api import Login, Me, NewToken, RoleHeld, TokenShown, TokenTold
+from ouvrage.wire.api import Login, Me, NewToken, TokenShown, TokenTold
 
 __all__ = ["Transaction", "about", "create", "listed", "of_login", "revoke", "revoke_own"]
 
@@ -42,24 +43,13 @@ def about(platform: Platform, actor: Actor) -> Me:
             user=actor.id,
             login=actor.login,
             roles=[
-                RoleHeld(
-                    org=held.org,
-                    org_name=name_of(connection, held.org),
-                    project=held.project,
-                    role=held.role,
-                )
+                role_told(connection, held.org, held.project, held.role)
                 for held in actor.memberships
             ],
             scopes=None if actor.scopes is None else sorted(actor.scopes),
             token=row.token if row else None,
             expires_us=row.expires_us if row else None,
         )
-
-
-def name_of(connection: Connection, org: str) -> str:
-    """An organisation's name, or its id where it has none."""
-    found = organisation_of(connection, org)
-    return found.name if found else org
 
 
 def of_login(platform: Platform, actor: Actor, asked: Login) -> TokenShown:
@@ -136,15 +126,10 @@ def _for_machine(tx: Transaction, platform: Platform, actor: Actor, asked: NewTo
     authorise(actor, "token.create", org=org.org)
     project = project_meant(tx.connection, actor, asked.project) if asked.project else None
     refuse_closed(org, project)
-    role = _role_for(org, asked.role)
-    if project is not None and (project.org != org.org or role in OWNER_ROLES):
-        raise unreadable(
-            "token/project",
-            "a role in one project is one in its own organisation, and none of the owner's",
-            hint="leave --project or --org out",
-            field="project",
-        )
-    limit = project.project if project else ""
+    if project is not None and project.org != org.org:
+        raise unknown("project", asked.project or "", field="project")
+    limit, role = project.project if project else "", asked.role or ""
+    check_role(org, role, limit or None)
     login = f"{asked.machine}@{org.name}.machine"
     user = user_called(tx.connection, login)
     if user is None:
@@ -163,18 +148,6 @@ def _for_machine(tx: Transaction, platform: Platform, actor: Actor, asked: NewTo
 
 def _held(connection: Connection, user: User) -> set[tuple[str, str]]:
     return {(row.project, row.role) for row in memberships_of(connection, user.user_id)}
-
-
-def _role_for(org: Organisation, role: str | None) -> str:
-    roles = OWNER_ROLES if org.side == "owner" else TENANT_ROLES
-    if role not in roles:
-        raise unreadable(
-            "member/role",
-            f"{role or 'no role'} is no role in {org.name}",
-            hint=f"one of: {', '.join(roles)}",
-            field="role",
-        )
-    return role
 
 
 def _new_machine(

@@ -35,9 +35,7 @@ def watched(platform: Platform, actor: Actor, job: str, number: int | None) -> W
     attempt = chosen[-1]
     stands = place(platform.state_dir, attempt.attempt, limit=platform.limits.log_bytes)
     state = "cut" if stands.full else "ended" if attempt.over else "open"
-    return Watched(
-        attempt=attempt.attempt, number=attempt.number, bytes=stands.bytes, state=state
-    )
+    return Watched(attempt=attempt.attempt, number=attempt.number, bytes=stands.bytes, state=state)
 
 
 def is_over(platform: Platform, attempt: str) -> bool:

@@ -74,9 +74,7 @@ def offer_values(row: OfferRow) -> dict[str, Any]:
 
 def withdraw_offer(connection: Connection, offer: str, at_us: int) -> None:
     """An offer is no longer for sale."""
-    connection.execute(
-        update(offers).where(offers.c.offer == offer).values(withdrawn_us=at_us)
-    )
+    connection.execute(update(offers).where(offers.c.offer == offer).values(withdrawn_us=at_us))
 
 
 def offer_called(connection: Connection, name: str) -> OfferRow | None:

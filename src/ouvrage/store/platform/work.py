@@ -15,7 +15,15 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from ouvrage.model.selling import Placed
 from ouvrage.model.work import ENDED, JobSpec, Peaks
-from ouvrage.store.platform.json_rows import coded, has_code, page, put, text_of, value_of, values_of
+from ouvrage.store.platform.json_rows import (
+    coded,
+    has_code,
+    page,
+    put,
+    text_of,
+    value_of,
+    values_of,
+)
 from ouvrage.store.platform.work_tables import attempts, job_files, jobs, shares
 
 
@@ -145,7 +153,9 @@ def count_jobs(connection: Connection, state: str, *, org: str) -> int:
     return connection.execute(query).scalar_one()
 
 
-def jobs_in(connection: Connection, states: Collection[str], limit: int | None = None) -> list[JobRow]:
+def jobs_in(
+    connection: Connection, states: Collection[str], limit: int | None = None
+) -> list[JobRow]:
     """The jobs in these states, oldest first."""
     query = select(jobs).where(jobs.c.state.in_(sorted(states)))
     query = query.order_by(jobs.c.submitted_us, jobs.c.job).limit(limit)
