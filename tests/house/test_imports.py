@@ -14,7 +14,10 @@ import pytest
 
 from tests.house.source import PURE, ROOT, SRC, Module, modules
 
-ELSEWHERE = {"src/ouvrage/adapters/nvml.py": "pynvml"}  # one module, in a process of its own
+ELSEWHERE = {
+    "src/ouvrage/adapters/nvml.py": "pynvml",  # one module, in a process of its own
+    "src/ouvrage/adapters/yaml_text.py": "yaml",  # read by the command line and the server, never by the meter
+}
 STANDARD = set(sys.stdlib_module_names) - {"tomllib"}  # the meter runs on Python 3.10 too
 NEWER = {"src/ouvrage/adapters/toml_text.py": {"tomllib"}}  # imported where Python has it
 LIGHT = ("meter", "adapters", "client.py", "__init__.py", "__main__.py")
