@@ -57,6 +57,13 @@ def plan(snapshot: Snapshot, now_us: int) -> Plan:
     return Planning(snapshot, now_us).plan()
 
 
+def grant(snapshot: Snapshot, needs: Needs, until_us: int | None, now_us: int) -> Placed | Why:
+    """A place for a term lease until a moment (None: until it is ended), or why there is none."""
+    planning = Planning(snapshot, now_us)
+    planning.plan()
+    return planning.grant(needs, until_us)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """A job of the open queue that does not start, and how many before it do not either."""
@@ -72,7 +79,7 @@ class Planning:
     def __init__(self, snapshot: Snapshot, now_us: int) -> None:
         self.snapshot = snapshot
         self.now_us = now_us
-        self.rooms = rooms_of(snapshot)
+        self.rooms = rooms_of(snapshot, now_us)
         self.promises: dict[str, Promise] = {}
         self.blocked: list[Blocked] = []
         self._promised: dict[str, Promise] = {}
@@ -105,7 +112,24 @@ class Planning:
         """When a job that starts now has gone at the latest, its grace and the cleaning counted."""
         if job.time_limit_us is None:
             return until_us
-        return self.now_us + job.time_limit_us + job.grace_us + self.snapshot.policy.turnover_us
+        policy = self.snapshot.policy
+        by = self.now_us + job.time_limit_us + job.grace_us + policy.turnover_us
+        return by if until_us is None else min(by, until_us)
+
+    def grant(self, needs: Needs, until_us: int | None) -> Placed | Why:
+        """A place for a term lease, once ``plan`` was made: it takes nothing from jobs that wait before it."""
+        asking = Waiting(job="", project="", org="", needs=needs, submitted_us=self.now_us)
+        able = self.reach(asking)
+        if able.code is not None:
+            return Why(job="", code=able.code, detail=able.detail)
+        by = None if until_us is None else until_us + self.snapshot.policy.turnover_us
+        found = self._find(asking, by)
+        if found is not None:
+            return self._take(needs, *found, by)
+        code, detail = self._lack(asking)
+        if code == "placement/behind":
+            detail = {"ahead": len(self.blocked)}
+        return Why(job="", code=code, detail=detail)
 
     def reach(self, job: Waiting) -> Reach:
         """Where a job could ever run, or why nowhere."""
@@ -113,6 +137,11 @@ class Planning:
         if key not in self._reach:
             self._reach[key] = reach(job.needs, job.not_on, self.rooms)
         return self._reach[key]
+
+    def kept_for_another(self, node: str, job: str) -> bool:
+        """Whether a node is kept for another job than this."""
+        kept = self._promised.get(node)
+        return kept is not None and kept.job.job != job
 
     # A lease's own queue
 
@@ -205,6 +234,16 @@ class Planning:
         key = (job.needs, job.not_on, by)
         if key in self._hopeless:  # what is free only shrinks while a plan is made
             return False
+        found = self._find(job, by)
+        if found is None:
+            self._hopeless.add(key)
+            return False
+        why = _out_of_turn(len(self.blocked)) if self.blocked else "next in order, and it fits"
+        self._start(job, self._take(job.needs, *found, by), None, by, why)
+        return True
+
+    def _find(self, job: Waiting, by: int | None) -> tuple[Room, str] | None:
+        """The room to use for something that has gone by a moment, and which GPUs; no promise is made worse."""
         best: tuple[tuple[int, int, int, str], Room, str] | None = None
         for room in self.reach(job).rooms:
             model = room.free.model_for(job.needs)
@@ -216,19 +255,13 @@ class Planning:
             rank = _tightness(room)
             if best is None or rank < best[0]:
                 best = (rank, room, model)
-        if best is None:
-            self._hopeless.add(key)
-            return False
-        self._begin(job, best[1], best[2], by)
-        return True
+        return best and best[1:]
 
-    def _begin(self, job: Waiting, room: Room, model: str, by: int | None) -> None:
+    def _take(self, needs: Needs, room: Room, model: str, by: int | None) -> Placed:
         kept = self._promised.get(room.node.node)
         if kept is not None:
-            kept.taken(job.needs, model, by)
-        placed = room.place(job.needs, model, by)
-        why = "next in order, and it fits" if not self.blocked else _out_of_turn(len(self.blocked))
-        self._start(job, placed, None, by, why)
+            kept.taken(needs, model, by)
+        return room.place(needs, model, by)
 
     def _start(
         self, job: Waiting, placed: Placed, lease: str | None, by: int | None, why: str
@@ -249,10 +282,11 @@ class Planning:
     ) -> Promise:
         """Where interrupting work gets the job a place sooner, do it on the node where it costs least."""
         options: list[tuple[tuple[int, int, int], str, Room, Making]] = []
+        worth = self.snapshot.policy.worth_us
         for room in rooms:
             node = room.node.node
             making = make_room(job, room, victims.get(node, []), self._turned_over)
-            if making and (made.at_us is None or making.at_us < made.at_us):
+            if making and (made.at_us is None or making.at_us + worth <= made.at_us):
                 options.append((making.cost, node, room, making))
         if not options:
             return made
@@ -319,7 +353,7 @@ def _tightness(room: Room) -> tuple[int, int, int, str]:
 
 
 def _out_of_turn(count: int) -> str:
-    return f"fits without making any of {count} before it later"
+    return f"{count} before it do not fit yet, and it makes no place that is kept for them later"
 
 
 def _lacking(resource: str, needed: int, needs: Needs, **more: int | None) -> dict[str, Any]:

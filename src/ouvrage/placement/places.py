@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ouvrage.model.selling import Placed
-from ouvrage.placement.snapshot import Device, Lease, Needs, Node, Snapshot
+from ouvrage.placement.snapshot import Device, Lease, Needs, Node, Running, Snapshot
 from ouvrage.pricing.market.gpus import model_of
 
 NO_GPU = ""
@@ -228,7 +228,7 @@ def _counted(models: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def rooms_of(snapshot: Snapshot) -> dict[str, Room]:
+def rooms_of(snapshot: Snapshot, now_us: int) -> dict[str, Room]:
     """Each node's room, with term leases and attempts outside them taken out."""
     rooms = {
         node.node: Room(node, node.devices, node.cpus, node.memory_mib, node.disk_mib)
@@ -240,8 +240,15 @@ def rooms_of(snapshot: Snapshot) -> dict[str, Room]:
             rooms[lease.placed.node].hold(lease.placed, lease.until_us)
     for running in snapshot.running:
         if running.lease not in terms and running.placed.node in rooms:
-            rooms[running.placed.node].hold(running.placed, running.ends_by_us)
+            rooms[running.placed.node].hold(running.placed, _gone_by(running, snapshot, now_us))
     return rooms
+
+
+def _gone_by(running: Running, snapshot: Snapshot, now_us: int) -> int | None:
+    """When an attempt has gone; one that was told to end goes once its notice is over."""
+    if running.ends_by_us is None and running.stopping:
+        return now_us + running.notice_us + snapshot.policy.turnover_us
+    return running.ends_by_us
 
 
 def lease_room(snapshot: Snapshot, lease: Lease, node: Node) -> Room:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ouvrage.base.time import DAY, HOUR, SECOND
+from ouvrage.base.time import DAY, HOUR, MINUTE, SECOND
 from ouvrage.model.selling import Placed
 
 HOLDS = ("dependency", "budget", "balance", "deadline", "held", "closed")
@@ -152,7 +152,8 @@ class Policy:
 
     ``half_life_us``: after so long, use counts half. ``counted_us``: a job that begins is counted at once as if it
     had run so long, so that many begun together are shared out too. ``turnover_us``: from a job's end to its place
-    being clean. ``promises``: so many of the first jobs that cannot start have a node kept for them.
+    being clean. ``promises``: so many of the first jobs that cannot start have a node kept for them. Work is
+    interrupted (``preemption``) only where a job gets its place sooner by ``worth_us`` at least.
     """
 
     half_life_us: int = 7 * DAY
@@ -160,6 +161,7 @@ class Policy:
     turnover_us: int = 30 * SECOND
     promises: int = 8
     preemption: bool = True
+    worth_us: int = 5 * MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

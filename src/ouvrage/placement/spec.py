@@ -21,7 +21,7 @@ from ouvrage.model.work import ISOLATIONS, NETWORKS, JobSpec
 from ouvrage.placement import spec_values as values
 from ouvrage.placement.places import model_name
 from ouvrage.placement.snapshot import Needs
-from ouvrage.pricing.rates.places import Located
+from ouvrage.pricing.rates.places import Located, field_name
 
 CODE = "job/field"
 GUIDE = "docs/guides/job-file.md describes every field"
@@ -167,7 +167,7 @@ class _Reading:
                 raise self._unknown(key)
         self._got = {field.name: self._read(field) for field in FIELDS}
 
-    def _where(self, *path: str) -> tuple[str, ...]:
+    def _where(self, *path: str | int) -> tuple[str, ...]:
         return (self._source.where(path),) if self._source else ()
 
     def _unknown(self, key: object) -> FieldError:
@@ -183,13 +183,18 @@ class _Reading:
             return field.default
         try:
             return field.read(given)
+        except values.Wrong as error:
+            raise self.refuse(field.name, shown(error.found), str(error), error.path) from error
         except ValueError as error:
             raise self.refuse(field.name, shown(given), str(error)) from error
 
-    def refuse(self, name: str, found: str, expected: str) -> FieldError:
-        """The refusal of a field, with its line and an example."""
+    def refuse(
+        self, name: str, found: str, expected: str, inside: tuple[str | int, ...] = ()
+    ) -> FieldError:
+        """The refusal of a field, or of a part of it, with its line and an example."""
         hint = f"for example {name}: {_BY_NAME[name].example}; {GUIDE}"
-        return FieldError(name, found, expected, where=self._where(name), hint=hint)
+        told = safe(field_name((name, *inside)))[:200]
+        return FieldError(told, found, expected, where=self._where(name, *inside), hint=hint)
 
     def spec(self, defaults: Needs) -> JobSpec:
         """The job, once its fields were held against one another."""

@@ -39,6 +39,23 @@ _EGRESS = re.compile(r"[A-Za-z0-9*.:/\[\]_-]{1,253}", re.ASCII)
 Read = Callable[[Any], Any]
 
 
+class Wrong(ValueError):
+    """A part of a value that cannot stand: ``path`` leads to what was ``found`` there."""
+
+    def __init__(self, expected: str, found: object, path: tuple[str | int, ...]) -> None:
+        super().__init__(expected)
+        self.found = found
+        self.path = path
+
+
+def _part(read: Read, value: Any, at: str | int, found: object = None) -> Any:
+    """One part of a value; its refusal says which."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise Wrong(str(error), value if found is None else found, (at,)) from error
+
+
 def text(value: Any, most: int = LONGEST_TEXT) -> str:
     """A text that a process can be given: not empty, no NUL, no broken characters."""
     if not isinstance(value, str) or not value:
@@ -54,8 +71,10 @@ def written(value: Any) -> str:
     """A text, or a number or truth value as it was written; may be empty."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int):
         return str(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value:f}"
     return value if value == "" and isinstance(value, str) else text(value)
 
 
@@ -198,7 +217,7 @@ def command(value: Any) -> tuple[str, ...]:
         return ("/bin/sh", "-c", text(value))
     if not isinstance(value, list | tuple) or not value or len(value) > MOST_ITEMS:
         raise ValueError(f"a text, or a list of 1 to {MOST_ITEMS} words")
-    words = tuple(written(word) for word in value)
+    words = tuple(_part(written, word, n) for n, word in enumerate(value))
     if not words[0] or sum(map(len, words)) > LONGEST_TEXT:
         raise ValueError(f"a program and its words, {LONGEST_TEXT} characters in all")
     return words
@@ -235,7 +254,7 @@ def words_list(read: Read) -> Read:
         items = value if isinstance(value, list | tuple) else [value]
         if len(items) > MOST_ITEMS:
             raise ValueError(f"at most {MOST_ITEMS} items")
-        return tuple(read(item) for item in items)
+        return tuple(_part(read, item, n) for n, item in enumerate(items))
 
     return all_of
 
@@ -249,67 +268,70 @@ def destination(value: Any) -> str:
 
 def environment(value: Any) -> tuple[Named, ...]:
     """Variables and their values."""
-    return tuple(
-        Named(name=_variable(name), value=written(given))
-        for name, given in _pairs(value, "NAME=VALUE", alone=False)
-    )
+    return _named(value, written, "NAME=VALUE")
 
 
 def secrets(value: Any) -> tuple[Named, ...]:
     """Variables, and the secret of the project that each holds."""
-    return tuple(
-        Named(name=_variable(name), value=slug(given))
-        for name, given in _pairs(value, "VARIABLE=SECRET", alone=False)
-    )
+    return _named(value, slug, "VARIABLE=SECRET")
 
 
 def files(value: Any) -> tuple[Carried, ...]:
     """Paths in the sandbox, and the name of each in the job's store of files."""
-    return tuple(
-        Carried(path=path(at), name=file_name(name))
-        for at, name in _pairs(value, "PATH=NAME", alone=True)
-    )
+    return _carried(value, path, file_name, "PATH=NAME", alone=True)
 
 
 def volumes(value: Any) -> tuple[Carried, ...]:
     """Paths in the sandbox, and the project's volume that stands at each."""
+    return _carried(value, absolute, slug, "PATH=VOLUME", alone=False)
+
+
+def _named(value: Any, read: Read, form: str) -> tuple[Named, ...]:
     return tuple(
-        Carried(path=absolute(at), name=slug(name))
-        for at, name in _pairs(value, "PATH=VOLUME", alone=False)
+        Named(name=_part(variable, name, at, found=name), value=_part(read, given, at))
+        for at, name, given in _pairs(value, form, alone=False)
     )
 
 
-def _variable(name: Any) -> str:
+def _carried(value: Any, left: Read, right: Read, form: str, *, alone: bool) -> tuple[Carried, ...]:
+    return tuple(
+        Carried(path=_part(left, where, at, found=where), name=_part(right, name, at))
+        for at, where, name in _pairs(value, form, alone=alone)
+    )
+
+
+def variable(name: Any) -> str:
+    """The name of a variable of an environment."""
     if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
         raise ValueError("variables named by letters, digits and '_', such as LEARNING_RATE")
     return name
 
 
-def _pairs(value: Any, form: str, *, alone: bool) -> Iterator[tuple[Any, Any]]:
-    """Pairs of a mapping, or of a list of texts ``A=B`` (``A`` for ``A=A`` where that may be)."""
+def _pairs(value: Any, form: str, *, alone: bool) -> Iterator[tuple[str | int, Any, Any]]:
+    """Pairs of a mapping, or of a list of texts ``A=B`` (``A`` for ``A=A`` where that may be), each with its place."""
     seen: set[Any] = set()
-    for left, right in _items(value, form, alone):
+    for at, left, right in _items(value, form, alone):
         if left in seen:
-            raise ValueError(f"each of {form.split('=')[0]} once: {left} is there twice")
+            raise Wrong(f"each {form.split('=')[0]} once", left, (at,))
         seen.add(left)
-        yield left, right
+        yield at, left, right
 
 
-def _items(value: Any, form: str, alone: bool) -> list[tuple[Any, Any]]:
+def _items(value: Any, form: str, alone: bool) -> list[tuple[str | int, Any, Any]]:
     if isinstance(value, Mapping):
-        items = list(value.items())
+        items = [(str(left), left, right) for left, right in value.items()]
     elif isinstance(value, list | tuple):
-        items = [_split(item, form, alone) for item in value[: MOST_ITEMS + 1]]
+        items = [(n, *_split(item, n, form, alone)) for n, item in enumerate(value)]
     else:
-        items = [_split(value, form, alone)]
+        items = [(0, *_split(value, 0, form, alone))]
     if len(items) > MOST_ITEMS:
         raise ValueError(f"at most {MOST_ITEMS} of {form}")
     return items
 
 
-def _split(item: Any, form: str, alone: bool) -> tuple[str, str]:
+def _split(item: Any, at: int, form: str, alone: bool) -> tuple[str, str]:
     if isinstance(item, str):
         left, equals, right = item.partition("=")
         if equals or alone:
             return left, right if equals else left
-    raise ValueError(f"a mapping, or a list of {form}")
+    raise Wrong(f"{form}, or a mapping", item, (at,))

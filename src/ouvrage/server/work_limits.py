@@ -16,7 +16,7 @@ class WorkLimits:
     """Times in microseconds, sizes in bytes.
 
     A runner not heard for ``away_us`` gets no new work; after ``lost_us`` its attempts are given up. One that does not know an attempt
-    which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves, ``claim_us`` how long
+    which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
     one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states.
     """
 
