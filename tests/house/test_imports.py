@@ -17,7 +17,9 @@ from tests.house.source import PURE, ROOT, SRC, Module, modules
 ELSEWHERE = {
     "src/ouvrage/adapters/nvml.py": {"pynvml"},  # one module, in a process of its own
     "src/ouvrage/adapters/server_client.py": {"httpx2", "stamina"},  # the meter never loads it
-    "src/ouvrage/adapters/yaml_text.py": {"yaml"},  # read by the command line and the server, never by the meter
+    "src/ouvrage/adapters/yaml_text.py": {
+        "yaml"
+    },  # read by the command line and the server, never by the meter
 }
 STANDARD = set(sys.stdlib_module_names) - {"tomllib"}  # the meter runs on Python 3.10 too
 NEWER = {"src/ouvrage/adapters/toml_text.py": {"tomllib"}}  # imported where Python has it

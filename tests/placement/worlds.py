@@ -35,8 +35,12 @@ def node(name: str, gpus: int = 0, cpus: int = 8, model: int = 0, **more: Any) -
     return Node(node=name, name=name, devices=devices, cpus=tuple(range(cpus)), **given)
 
 
-def job(name: str, *, project: str = "p", at: int = 0, needs: Needs | None = None, **more: Any) -> Waiting:
-    fields = {name: more.pop(name) for name in ("gpus", "gpu", "cpus", "memory_mib") if name in more}
+def job(
+    name: str, *, project: str = "p", at: int = 0, needs: Needs | None = None, **more: Any
+) -> Waiting:
+    fields = {
+        name: more.pop(name) for name in ("gpus", "gpu", "cpus", "memory_mib") if name in more
+    }
     return Waiting(
         job=name,
         project=project,
@@ -47,7 +51,9 @@ def job(name: str, *, project: str = "p", at: int = 0, needs: Needs | None = Non
     )
 
 
-def placed(on: Node, devices: int = 0, cpus: int = 1, first: int = 0, skip: int = 0, memory: int = 0) -> Placed:
+def placed(
+    on: Node, devices: int = 0, cpus: int = 1, first: int = 0, skip: int = 0, memory: int = 0
+) -> Placed:
     return Placed(
         node=on.node,
         devices=tuple(d.device for d in on.devices[skip : skip + devices]),
@@ -129,23 +135,43 @@ def _held(draw: st.DrawFn, nodes: Iterable[Node]) -> tuple[list[Lease], list[Run
         for n in range(draw(st.integers(0, 3))):
             name = f"{on.node}-{n}"
             where = stock.take(
-                draw(st.integers(0, 2)), draw(st.integers(1, 3)), 10_000, draw(st.sampled_from([0, 9_000]))
+                draw(st.integers(0, 2)),
+                draw(st.integers(1, 3)),
+                10_000,
+                draw(st.sampled_from([0, 9_000])),
             )
             until = draw(st.sampled_from([None, NOW + 5 * MINUTE, NOW + 2 * HOUR]))
-            flags = {"interruptible": draw(st.booleans()), "notice_us": draw(st.sampled_from([0, MINUTE]))}
+            flags = {
+                "interruptible": draw(st.booleans()),
+                "notice_us": draw(st.sampled_from([0, MINUTE])),
+            }
             if draw(st.integers(0, 2)):
                 stopping = draw(st.integers(0, 4)) == 0
                 standing = draw(st.integers(0, 1))
                 project = draw(st.sampled_from("pq"))
                 runs.append(
-                    running(name, where, until, standing=standing, project=project, stopping=stopping, **flags)
+                    running(
+                        name,
+                        where,
+                        until,
+                        standing=standing,
+                        project=project,
+                        stopping=stopping,
+                        **flags,
+                    )
                 )
                 continue
-            lease = Lease(lease=f"t-{name}", kind="term", project="p", placed=where, until_us=until, **flags)
+            lease = Lease(
+                lease=f"t-{name}", kind="term", project="p", placed=where, until_us=until, **flags
+            )
             leases.append(lease)
             if draw(st.booleans()):
                 part = Placed(
-                    node=on.node, devices=where.devices[:1], cpus=where.cpus[:1], memory_mib=1_000, disk_mib=0
+                    node=on.node,
+                    devices=where.devices[:1],
+                    cpus=where.cpus[:1],
+                    memory_mib=1_000,
+                    disk_mib=0,
                 )
                 runs.append(running(f"in-{name}", part, until, lease=lease.lease))
     return leases, runs
@@ -176,5 +202,9 @@ def snapshots(draw: st.DrawFn, most: int = 8) -> Snapshot:
     ]
     shares = tuple(Share(project=p, used_us=draw(st.integers(0, 3)) * HOUR) for p in "pq")
     return Snapshot(
-        nodes=nodes, leases=tuple(leases), running=tuple(runs), waiting=tuple(waiting), shares=shares
+        nodes=nodes,
+        leases=tuple(leases),
+        running=tuple(runs),
+        waiting=tuple(waiting),
+        shares=shares,
     )

@@ -11,7 +11,9 @@ def test_a_job_goes_from_its_offer_to_its_end(working: Working) -> None:
     twin = working.node()
     working.offer("standard", cpus=1, rate="0.30")
     ann = working.tenant("acme")
-    job = ann.post("/v1/jobs", {"project": "main", "offer": "standard", "spec": {"command": ["true"]}})
+    job = ann.post(
+        "/v1/jobs", {"project": "main", "offer": "standard", "spec": {"command": ["true"]}}
+    )
     assert job["state"] == "waiting"
     assert working.engine.observe().started == (job["job"],)
 
@@ -35,5 +37,12 @@ def test_a_job_goes_from_its_offer_to_its_end(working: Working) -> None:
     assert [order.order for order in twin.ask().orders] == ["forget"]
     assert twin.ask().orders == []
     kinds = [entry.fact.kind for entry in working.records()]
-    for kind in ("platform.job", "platform.attempt", "lease.started", "attempt.ended", "lease.ended", "job.ended"):
+    for kind in (
+        "platform.job",
+        "platform.attempt",
+        "lease.started",
+        "attempt.ended",
+        "lease.ended",
+        "job.ended",
+    ):
         assert kinds.count(kind) == 1
