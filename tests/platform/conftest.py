@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.platform.working import Working, working_on
 from tests.support.server import Running, running
 from tests.support.stores import addresses, cluster, database, migrated
 
@@ -29,3 +30,10 @@ def platform_servers(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Servers with settings of their own: ``platform_servers("name", settings=…, store=…)``."""
     with ExitStack() as stack:
         yield lambda name, **more: stack.enter_context(running(tmp_path / name, **more))
+
+
+@pytest.fixture
+def working(tmp_path: Path) -> Iterator[Working]:
+    """A platform that does nothing unasked, under a clock that stands until it is moved."""
+    with working_on(tmp_path / "state") as made:
+        yield made

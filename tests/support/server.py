@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from sqlalchemy import event
 
 from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.home import make_private
@@ -83,6 +84,10 @@ class Running:
         return self.signed_in(made["login"], made["password"])
 
 
+def _careless(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA synchronous=OFF")
+
+
 @contextmanager
 def running(
     state: Path, *, settings: Settings = QUICK, store: str | None = None, **world: Any
@@ -90,6 +95,9 @@ def running(
     """A server on a state directory; ``world`` replaces parts of the platform, such as its clock."""
     make_private(state)
     with platform_of_state(state, store, settings) as made:
+        if store is None:  # tests kill clients, never the machine: the disk is not waited for
+            event.listen(made.store.engine, "connect", _careless)
+            made.store.engine.dispose()
         platform = replace(made, **world)
         started = prepare(platform)
         listen = Listen(host="127.0.0.1", port=0)

@@ -18,6 +18,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from ouvrage.server.authorise import ACTIONS, NODE, PUBLIC, SELF
 from ouvrage.server.context import Actor, Platform
+from ouvrage.server.engine import Embedded
 from ouvrage.server.errors import bad_request, may_not, who_are_you
 from ouvrage.server.identify import actor_by_bearer
 from ouvrage.server.limits import Limits
@@ -45,7 +46,13 @@ def limits_of(request: Request) -> Limits:
     return request.app.state.limits
 
 
+def engine_of(request: Request) -> Embedded:
+    """The engine of this process."""
+    return request.app.state.engine
+
+
 PlatformDep = Annotated[Platform, Depends(platform_of)]
+EngineDep = Annotated[Embedded, Depends(engine_of)]
 
 
 def stranger(request: Request, platform: PlatformDep) -> None:

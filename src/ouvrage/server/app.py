@@ -18,12 +18,29 @@ from starlette.responses import JSONResponse
 from ouvrage import __version__
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.engine import Embedded
 from ouvrage.server.errors import Refused, bad_request, unreadable
+from ouvrage.server.given import Given
 from ouvrage.server.limits import Limits
+from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.services.audit import note_refusal
 
-ROUTES = ("health", "me", "organisations", "projects", "members", "tokens", "audit")
+ROUTES = (
+    "health",
+    "me",
+    "organisations",
+    "projects",
+    "members",
+    "tokens",
+    "audit",
+    "nodes",
+    "offers",
+    "leases",
+    "jobs",
+    "job_output",
+    "runner",
+)
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
 PAGES = ("entrance", "tenants", "books", "audit")
@@ -43,13 +60,16 @@ _WORDS = {
 
 def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
-    app = routes_app(platform.settings)
+    engine = Embedded(platform=platform, token=platform.ids())
+    app = routes_app(platform.settings, lambda _: at_work(platform, engine))
     app.state.platform = platform
+    app.state.engine = engine
+    app.state.given = Given(platform.limits.repeat_us)
     app.state.limits = Limits(platform.monotonic)
     return app
 
 
-def routes_app(settings: Settings | None = None) -> FastAPI:
+def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAPI:
     """The application without a platform: what its reference is made from."""
     app = FastAPI(
         title="Ouvrage",
@@ -58,6 +78,7 @@ def routes_app(settings: Settings | None = None) -> FastAPI:
         openapi_url="/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
+        lifespan=lifespan,
         separate_input_output_schemas=False,
     )
     for name in ROUTES:

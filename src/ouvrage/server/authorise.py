@@ -120,7 +120,7 @@ def authorise(actor: Actor, action: str, *, org: str | None, project: str | None
     if may(actor, action, org=org, project=project):
         return
     if org is not None and not knows(actor, org=org, project=project):
-        raise unknown("organisation" if project is None else "project", project or org)
+        raise unknown("organisation" if project is None else "project")
     raise may_not(action, ACTIONS[action].roles)
 
 

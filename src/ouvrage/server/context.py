@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from ouvrage.base.time import DAY, HOUR
+from ouvrage.server.wakes import Wakes
+from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import Store
 from ouvrage.store.transaction import Connection, Transaction, transaction, view
 
@@ -52,6 +54,8 @@ class Platform:
     ids: Callable[[], str]
     chance: Callable[[int], bytes]
     settings: Settings = field(default_factory=Settings)
+    limits: WorkLimits = field(default_factory=WorkLimits)
+    wakes: Wakes = field(default_factory=Wakes)
 
     @contextmanager
     def writing(self) -> Generator[Transaction]:

@@ -82,11 +82,12 @@ def may_not(action: str, roles: tuple[str, ...]) -> Refused:
     )
 
 
-def unknown(what: str, name: str, *, field: str | None = None) -> Refused:
-    """404: there is no such thing, or none that the asker may know of."""
+def unknown(what: str, name: str | None = None, *, field: str | None = None) -> Refused:
+    """404: there is no such thing, or none that the asker may know of; ``name`` is as it was asked for."""
+    called = f" {name!r}" if name else ""
     return Refused(
         f"{what}/unknown",
-        f"there is no {what} {name!r} that you may see",
+        f"there is no {what}{called} that you may see",
         status=404,
         hint="names and ids are listed by the command or address without one",
         field=field,

@@ -76,6 +76,7 @@ class RoleHeld(Answer):
     org: str
     org_name: str
     project: str | None
+    project_name: str | None
     role: str
 
 

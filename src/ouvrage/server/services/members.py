@@ -26,7 +26,7 @@ from ouvrage.store.platform.people import (
     user_of,
     users_of,
 )
-from ouvrage.store.platform.tenancy import members_of, organisation_of, put_membership
+from ouvrage.store.platform.tenancy import members_of, organisation_of, project_of, put_membership
 from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.api import MemberMade, MemberTold, NewMember, RoleHeld
 
@@ -118,20 +118,32 @@ def listed(
             *users_of(connection, found.org, "machine"),
         ]
         named = sorted((user for user in users if user.login > after), key=lambda user: user.login)
-        return [_shown(found, user, rows) for user in named[:limit]]
+        return [_shown(connection, found, user, rows) for user in named[:limit]]
 
 
 def _told(connection: Connection, org: Organisation, user: User) -> MemberTold:
-    return _shown(org, user, memberships_of(connection, user.user_id))
+    return _shown(connection, org, user, memberships_of(connection, user.user_id))
 
 
-def _shown(org: Organisation, user: User, rows: list[MemberRow]) -> MemberTold:
-    roles = [
-        RoleHeld(org=row.org, org_name=org.name, project=row.project or None, role=row.role)
-        for row in rows
-        if row.user_id == user.user_id
-    ]
+def _shown(
+    connection: Connection, org: Organisation, user: User, rows: list[MemberRow]
+) -> MemberTold:
+    own = [row for row in rows if row.user_id == user.user_id]
+    roles = [role_told(connection, row.org, row.project or None, row.role) for row in own]
     return MemberTold(user=user.user_id, login=user.login, org=org.org, kind=user.kind, roles=roles)
+
+
+def role_told(connection: Connection, org: str, project: str | None, role: str) -> RoleHeld:
+    """A role with the names of what it is for."""
+    named = organisation_of(connection, org)
+    within = project_of(connection, project) if project else None
+    return RoleHeld(
+        org=org,
+        org_name=named.name if named else org,
+        project=project,
+        project_name=within.name if within else None,
+        role=role,
+    )
 
 
 def _meant(tx: Transaction, actor: Actor, text: str) -> tuple[User, Organisation]:

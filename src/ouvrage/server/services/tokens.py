@@ -13,7 +13,7 @@ from ouvrage.server.context import Actor, Platform
 from ouvrage.server.credentials import new_secret
 from ouvrage.server.errors import conflict, may_not, unknown, unreadable
 from ouvrage.server.recording import record, stated
-from ouvrage.server.services.members import check_role
+from ouvrage.server.services.members import check_role, role_told
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.store.platform.people import (
     TokenRow,
@@ -28,9 +28,9 @@ from ouvrage.store.platform.people import (
     user_of,
     users_of,
 )
-from ouvrage.store.platform.tenancy import organisation_of, put_membership
+from ouvrage.store.platform.tenancy import put_membership
 from ouvrage.store.transaction import Connection, Transaction
-from ouvrage.wire.api import Login, Me, NewToken, RoleHeld, TokenShown, TokenTold
+from ouvrage.wire.api import Login, Me, NewToken, TokenShown, TokenTold
 
 __all__ = ["Transaction", "about", "create", "listed", "of_login", "revoke", "revoke_own"]
 
@@ -43,24 +43,13 @@ def about(platform: Platform, actor: Actor) -> Me:
             user=actor.id,
             login=actor.login,
             roles=[
-                RoleHeld(
-                    org=held.org,
-                    org_name=name_of(connection, held.org),
-                    project=held.project,
-                    role=held.role,
-                )
+                role_told(connection, held.org, held.project, held.role)
                 for held in actor.memberships
             ],
             scopes=None if actor.scopes is None else sorted(actor.scopes),
             token=row.token if row else None,
             expires_us=row.expires_us if row else None,
         )
-
-
-def name_of(connection: Connection, org: str) -> str:
-    """An organisation's name, or its id where it has none."""
-    found = organisation_of(connection, org)
-    return found.name if found else org
 
 
 def of_login(platform: Platform, actor: Actor, asked: Login) -> TokenShown:

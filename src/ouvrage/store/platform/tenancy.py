@@ -22,6 +22,19 @@ def row_of(value: Organisation | Project) -> dict[str, Any]:
     return {name: int(v) if isinstance(v, bool) else v for name, v in asdict(value).items()}
 
 
+def member_row(value: Membership) -> dict[str, Any]:
+    """The row of a membership that holds."""
+    assert value.role is not None
+    row = MemberRow(
+        user_id=value.user,
+        org=value.org,
+        project=value.project or "",
+        login=value.login,
+        role=value.role,
+    )
+    return asdict(row)
+
+
 def _organisation(row: Row[Any]) -> Organisation:
     values = dict(row._mapping)
     return Organisation(**values | {"closed": bool(values["closed"])})
@@ -59,14 +72,7 @@ def put_membership(connection: Connection, value: Membership) -> None:
     )
     connection.execute(delete(memberships).where(where))
     if value.role is not None:
-        row = MemberRow(
-            user_id=value.user,
-            org=value.org,
-            project=project,
-            login=value.login,
-            role=value.role,
-        )
-        connection.execute(insert(memberships).values(**asdict(row)))
+        connection.execute(insert(memberships).values(**member_row(value)))
 
 
 def organisation_of(connection: Connection, name: str) -> Organisation | None:
