@@ -35,19 +35,21 @@
   }
 
   async function follow(log) {
-    const offset = Number(log.dataset.offset);
+    const decoder = new TextDecoder();
     try {
-      const answer = await fetch(`${log.dataset.follow}?offset=${offset}&follow=20`, { cache: "no-store" });
+      const answer = await fetch(`${log.dataset.follow}?offset=${log.dataset.offset}&follow=true`, { cache: "no-store" });
       if (!answer.ok) throw new Error(String(answer.status));
-      const bytes = await answer.arrayBuffer();
-      const decoder = log.decoder || (log.decoder = new TextDecoder());
-      const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 8;
-      log.append(decoder.decode(bytes, { stream: true }));
-      log.dataset.offset = String(offset + bytes.byteLength);
-      if (atEnd) log.scrollTop = log.scrollHeight;
-      if (answer.headers.get("Ouvrage-Log-Complete") === "yes") return;
+      const over = answer.headers.get("Ouvrage-Log-State") !== "open";
+      const reader = answer.body.getReader();
       failures = 0;
-      later(() => follow(log), bytes.byteLength ? 50 : 500);
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 8;
+        log.append(decoder.decode(piece.value, { stream: true }));
+        log.dataset.offset = String(Number(log.dataset.offset) + piece.value.byteLength);
+        if (atEnd) log.scrollTop = log.scrollHeight;
+        say("");
+      }
+      if (!over) later(() => follow(log), 500);
     } catch {
       failures += 1;
       say(away);

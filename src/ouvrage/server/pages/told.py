@@ -13,6 +13,7 @@ from babel.numbers import format_decimal
 
 from ouvrage.base.grades import Grade
 from ouvrage.console.blocks import Cell, Tone
+from ouvrage.pricing.words import duration
 
 _TONES: dict[str, Tone] = {
     "running": "good", "done": "good", "valid": "good", "active": "good", "listed": "good", "online": "good", "clean": "good",
@@ -42,3 +43,15 @@ def money(amount: str | None, currency: str, language: str, grade: Grade | None 
 def state(word: str, said: str | None = None) -> Cell:
     """A state in its own word, with the tone that goes with it."""
     return Cell(text=said or word, tone=_TONES.get(word, "plain"))
+
+
+def mebibytes(mib: int, language: str) -> str:
+    """``3.5 GiB`` or ``512 MiB``."""
+    if mib < 1024:
+        return f"{mib}\u00a0MiB"
+    return f"{format_decimal(Decimal(mib) / 1024, format='#,##0.#', locale=language)}\u00a0GiB"
+
+
+def length(us: int | None) -> str:
+    """``27.1 s``, ``5 min 03 s``; a dash where it is not known."""
+    return "–" if us is None else duration(us)

@@ -16,8 +16,8 @@ from ouvrage.base.time import SECOND
 from ouvrage.server.access import NodeDep, PlatformDep, acts, address_of, stranger
 from ouvrage.server.authorise import NODE, PUBLIC
 from ouvrage.server.context import Platform
-from ouvrage.server.services import files, nodes, runner
 from ouvrage.server.given import Given
+from ouvrage.server.services import files, nodes, runner
 from ouvrage.wire.runner import (
     Ask,
     Enrol,
