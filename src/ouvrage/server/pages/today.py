@@ -38,14 +38,12 @@ def today(seen: Visit) -> ConsolePage:
         headline=f"{said}; {_('running')}: {running}; {_('waiting')}: {waiting}",
         lead=(),
         place="today",
-        blocks=tuple(
-            [
+        blocks=(
                 *needs,
                 *_first_steps(seen, machines),
                 _tiles(seen, machines, running, waiting),
                 table(seen, under_way[:20], _("Under way"), more="/jobs"),
-            ]
-        ),
+            ),
         live_s=5,
     )
 
