@@ -83,9 +83,7 @@ SAMPLES: dict[tuple[str, str], Sample] = {
     ("POST", "/v1/projects"): Sample(
         ACME, body=lambda world: {"name": world.new("p"), "org": "acme"}
     ),
-    ("GET", "/v1/projects/{project}"): Sample(
-        VISION, lambda world: f"/v1/projects/{world.vision}"
-    ),
+    ("GET", "/v1/projects/{project}"): Sample(VISION, lambda world: f"/v1/projects/{world.vision}"),
     ("PATCH", "/v1/projects/{project}"): Sample(
         VISION, lambda world: f"/v1/projects/{world.vision}", lambda _: {"closed": False}
     ),
@@ -94,17 +92,13 @@ SAMPLES: dict[tuple[str, str], Sample] = {
         ACME,
         body=lambda world: {"login": world.new("m"), "role": "tenant-user", "org": "acme"},
     ),
-    ("DELETE", "/v1/members/{member}"): Sample(
-        ACME, lambda world: f"/v1/members/{world.member()}"
-    ),
+    ("DELETE", "/v1/members/{member}"): Sample(ACME, lambda world: f"/v1/members/{world.member()}"),
     ("POST", "/v1/members/{member}/password"): Sample(
         ACME, lambda world: f"/v1/members/{world.member()}/password"
     ),
     ("GET", "/v1/tokens"): Sample(),
     ("POST", "/v1/tokens"): Sample(body=lambda _: {"name": "t", "scopes": ["all"]}),
-    ("DELETE", "/v1/tokens/{token}"): Sample(
-        ACME, lambda world: f"/v1/tokens/{world.token()}"
-    ),
+    ("DELETE", "/v1/tokens/{token}"): Sample(ACME, lambda world: f"/v1/tokens/{world.token()}"),
     ("GET", "/v1/audit"): Sample(ACME, lambda _: "/v1/audit?org=acme"),
 }
 

@@ -39,7 +39,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         for name in ("acme", "rival"):
             told = server.owner.post("/v1/organisations", {"name": name, "admin": "boss"})
             made.orgs[name] = told["organisation"]["org"]
-        made.vision = server.owner.post("/v1/projects", {"name": "vision", "org": "acme"})["project"]
+        made.vision = server.owner.post("/v1/projects", {"name": "vision", "org": "acme"})[
+            "project"
+        ]
         made.clients = {role: _member(made, role, None) for role in ROLES}
         made.clients["project-user"] = _member(made, "tenant-user", "acme/main")
         made.clients["rival"] = _member(made, "tenant-admin", None, org="rival")
@@ -59,7 +61,9 @@ def _node(world: World) -> str:
     platform = world.server.platform
     made = new_secret(platform, "node key")
     with platform.writing() as tx:
-        row = NodeKeyRow(node_key=made.id, node=platform.ids(), hash=made.hash, created_us=tx.now_us)
+        row = NodeKeyRow(
+            node_key=made.id, node=platform.ids(), hash=made.hash, created_us=tx.now_us
+        )
         add_node_key(tx.connection, row)
     return made.text
 
@@ -92,7 +96,9 @@ def test_whoever_may_gets_through_and_nobody_else(world: World, who: str, addres
     path = sample.path(world) if sample.path else address[1]
     client = world.clients[who]
     if address == ("POST", "/v1/logout") and client.token and who != "node":
-        client = world.server.client(client.post("/v1/tokens", {"name": "t", "scopes": ["all"]})["secret"])
+        client = world.server.client(
+            client.post("/v1/tokens", {"name": "t", "scopes": ["all"]})["secret"]
+        )
     before = world.server.platform.store.head().seq
     answer = client(address[0], path, sample.body(world))
     if _allowed(who, address, sample):
@@ -114,7 +120,9 @@ def test_a_tenant_reads_nothing_of_another(world: World, address: Address) -> No
     path = sample.path(world) if sample.path else address[1]
     for asked in (path, address[1].replace("{org}", world.orgs["acme"])):
         answer = world.clients["rival"]("GET", asked)
-        told = answer.text.replace(asked.rpartition("/")[2], "")  # a refusal says what was asked for
+        told = answer.text.replace(
+            asked.rpartition("/")[2], ""
+        )  # a refusal says what was asked for
         for secret in (world.orgs["acme"], world.vision, "@acme"):
             assert secret not in told
 
