@@ -58,7 +58,7 @@ class Talk:
             base_url=server.url,
             headers=headers,
             timeout=timeout_s,
-            verify=_trust(server.ca),
+            verify=_trust(server),
             trust_env=False,  # a proxy of the environment's would be shown the token
         )
 
@@ -121,14 +121,20 @@ class Talk:
             ) from error
 
 
-def _trust(ca: Path | None) -> ssl.SSLContext | bool:
-    if ca is None:
+def _trust(server: Server) -> ssl.SSLContext | bool:
+    if not server.url.startswith("https:"):
+        return ssl.SSLContext(
+            ssl.PROTOCOL_TLS_CLIENT
+        )  # never used: the system's list takes 0.1 s to read
+    if server.ca is None:
         return True
     try:
-        return ssl.create_default_context(cafile=str(ca))
+        return ssl.create_default_context(cafile=str(server.ca))
     except (OSError, ssl.SSLError) as error:
         raise OuvrageError(
-            "server/ca", f"{ca} holds no certificate to trust", hint="name the CA's file: ca.pem"
+            "server/ca",
+            f"{server.ca} holds no certificate to trust",
+            hint="name the file of its CA: ca.pem",
         ) from error
 
 
