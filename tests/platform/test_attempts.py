@@ -43,7 +43,9 @@ def test_events_sent_again_count_once(working: Working) -> None:
     for _ in range(2):
         assert twin.report([progress, ended]).sequence == 3
     kinds = [entry.fact.kind for entry in working.records()]
-    assert kinds.count("attempt.ended") == kinds.count("lease.ended") == kinds.count("job.ended") == 1
+    assert (
+        kinds.count("attempt.ended") == kinds.count("lease.ended") == kinds.count("job.ended") == 1
+    )
     holds(working)
 
 
@@ -170,7 +172,13 @@ def test_a_machines_failure_is_tried_elsewhere_and_costs_nothing(working: Workin
     first = working.twins[0]
     first.report([first.began(attempt)])
     working.clock.move(MINUTE)
-    first.report([first.ended(attempt, "hardware", cause="hardware", scrub="failed", scrub_detail="GPU hangs")])
+    first.report(
+        [
+            first.ended(
+                attempt, "hardware", cause="hardware", scrub="failed", scrub_detail="GPU hangs"
+            )
+        ]
+    )
     told = ann.get(f"/v1/jobs/{job}")
     assert told["state"] == "waiting"
     lease = ann.get(f"/v1/leases/{told['last']['lease']}")
