@@ -38,6 +38,7 @@ class Settings:
     strangers_at_once: float = 60.0
     body_bytes: int = 1 << 20
     secure: bool = False
+    behind_proxy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
