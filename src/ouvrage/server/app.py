@@ -21,9 +21,10 @@ from ouvrage.server.context import Platform, Settings
 from ouvrage.server.errors import Refused, bad_request, unreadable
 from ouvrage.server.limits import Limits
 from ouvrage.server.middleware import Guard, refusal
+from ouvrage.server.oidc import Provider
 from ouvrage.server.services.audit import note_refusal
 
-ROUTES = ("health", "me", "organisations", "projects", "members", "tokens", "audit")
+ROUTES = ("health", "me", "organisations", "projects", "members", "tokens", "audit", "oidc")
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
 _WORDS = {
@@ -43,6 +44,8 @@ def make_app(platform: Platform) -> FastAPI:
     app = routes_app(platform.settings)
     app.state.platform = platform
     app.state.limits = Limits(platform.monotonic)
+    oidc = platform.settings.oidc
+    app.state.provider = Provider(oidc, platform) if oidc else None
     return app
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
+from ouvrage.server.configuration import configured
 from ouvrage.server.context import Settings
 from ouvrage.server.tls import check_pair, own_certificate
 
@@ -105,9 +106,9 @@ def with_certificate(start: Start, listen: Listen) -> Listen:
 
 
 def settings_of(start: Start, listen: Listen) -> Settings:
-    """The settings of a server that was started so."""
+    """The settings of a server that was started so, with what ``server.toml`` says."""
     secure = listen.certificate is not None or start.behind_proxy
-    return Settings(secure=secure, behind_proxy=start.behind_proxy)
+    return configured(start.state, secure=secure, behind_proxy=start.behind_proxy)
 
 
 def bound(listen: Listen) -> socket.socket:
