@@ -20,7 +20,8 @@ from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.home import make_private
 from ouvrage.server.context import Platform, Settings
 from ouvrage.server.services.first_start import prepare
-from ouvrage.server.serving import Listen, bound, platform_of_state, server_of, url_of
+from ouvrage.server.serving import platform_of_state, server_of
+from ouvrage.server.starting import Listen, bound, url_of
 
 NO_CA = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Trusts nobody: to read the system's list takes longer than most tests."""
