@@ -352,3 +352,16 @@ def _described(nvml: Any, index: int, handle: Any) -> Identity:
         "mig": None if mig is None else int(bool(mig[0])),
         "ecc": None if ecc is None else int(bool(ecc[0])),
     }
+
+
+def memory_in_use() -> dict[str, int]:
+    """Bytes in use of each card, by UUID. For a process that may hang; see ``adapters/scrub``."""
+    nvml = begun()
+    used: dict[str, int] = {}
+    for index in range(int(nvml.nvmlDeviceGetCount())):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        uuid = nvml.nvmlDeviceGetUUID(handle)
+        used[uuid if isinstance(uuid, str) else uuid.decode()] = int(
+            nvml.nvmlDeviceGetMemoryInfo(handle).used
+        )
+    return used
