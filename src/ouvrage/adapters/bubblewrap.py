@@ -20,7 +20,7 @@ from typing import Any
 from ouvrage.base.errors import OuvrageError
 
 USER, HOME = 1000, "/work"
-TMP = "/tmp"  # noqa: S108 -- the sandbox's own
+TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108 -- the sandbox's own
 HOST = "job"
 METER = "/run/ouvrage"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
@@ -155,7 +155,7 @@ def _devices(view: View) -> list[str]:
     words = ["--proc", "/proc", "--dev", "/dev"]
     for node in view.devices:
         words += ["--dev-bind", node, node]
-    words += ["--size", str(view.shm_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"]
+    words += ["--size", str(view.shm_bytes), "--perms", "1777", "--tmpfs", SHM]
     words += ["--remount-ro", "/dev"]
     for path in (*_SEEN_OF_SYS, *(_SYS_OF_GPUS + _pci_buses() if view.devices else ())):
         words += ["--ro-bind-try", path, path]
@@ -169,7 +169,7 @@ def _pci_buses() -> tuple[str, ...]:
 
 def _places(view: View) -> list[str]:
     words = ["--bind", view.work, view.workdir, "--bind", view.tmp, TMP]
-    words += ["--symlink", "../tmp", "/var/tmp", "--perms", "0755", "--dir", "/run"]
+    words += ["--symlink", "../tmp", f"/var{TMP}", "--perms", "0755", "--dir", "/run"]
     for bind in view.binds:
         words += ["--bind" if bind.writable else "--ro-bind", bind.source, bind.target]
     return words

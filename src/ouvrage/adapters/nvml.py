@@ -354,14 +354,21 @@ def _described(nvml: Any, index: int, handle: Any) -> Identity:
     }
 
 
-def memory_in_use() -> dict[str, int]:
-    """Bytes in use of each card, by UUID. For a process that may hang; see ``adapters/scrub``."""
+def cards_now() -> list[tuple[str, str, int, int]]:
+    """UUID, name, bytes of memory and bytes in use of each card.
+
+    For a process that may hang: see ``adapters/scrub``. Raises ``Unavailable`` or the binding's own.
+    """
     nvml = begun()
-    used: dict[str, int] = {}
+    found: list[tuple[str, str, int, int]] = []
     for index in range(int(nvml.nvmlDeviceGetCount())):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        uuid = nvml.nvmlDeviceGetUUID(handle)
-        used[uuid if isinstance(uuid, str) else uuid.decode()] = int(
-            nvml.nvmlDeviceGetMemoryInfo(handle).used
-        )
-    return used
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        uuid, name = nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle)
+        found.append((_text(uuid), _text(name), int(memory.total), int(memory.used)))
+    return found
+
+
+def _text(told: str | bytes) -> str:
+    """Older versions of the binding give bytes."""
+    return told if isinstance(told, str) else told.decode("utf-8", "replace")

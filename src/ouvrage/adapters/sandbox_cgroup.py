@@ -109,12 +109,13 @@ def group(name: str) -> Group:
     )
 
 
-def leftovers() -> list[str]:
-    """The names of the groups that stand here, of this runner or of one before it."""
+def standing(prefix: str) -> list[str]:
+    """The names with this beginning of the groups that stand here now, of whichever runner."""
     mounts = _mounts()
     top = mounts.get("pids") if version() == "v1" else mounts.get("unified")
     with contextlib.suppress(OSError):
-        return sorted(e.name for e in os.scandir(f"{top}/{PARENT}") if e.is_dir())
+        names = [entry.name for entry in os.scandir(f"{top}/{PARENT}") if entry.is_dir()]
+        return sorted(name for name in names if name.startswith(prefix))
     return []
 
 

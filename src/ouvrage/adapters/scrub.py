@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ouvrage.adapters import nvml_place
 
@@ -22,15 +23,25 @@ TOLERANCE_BYTES = 16 << 20
 _CODE = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
-from ouvrage.adapters.nvml import memory_in_use
-print(json.dumps(memory_in_use()))
+from ouvrage.adapters.nvml import cards_now
+print(json.dumps(cards_now()))
 """
 
 
-def memory_in_use() -> dict[str, int] | None:
-    """Bytes in use of each card by its UUID; None where the driver does not tell; {} without cards."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A GPU as its driver describes it."""
+
+    uuid: str
+    name: str
+    memory_bytes: int
+    used_bytes: int
+
+
+def cards() -> list[Card] | None:
+    """Every GPU of this machine; None where the driver does not tell, none where there is no driver."""
     if not nvml_place.is_here(os.environ):
-        return {}
+        return []
     words = [sys.executable, "-I", "-S", "-c", _CODE, json.dumps([p for p in sys.path if p])]
     try:
         done = subprocess.run(
@@ -40,20 +51,29 @@ def memory_in_use() -> dict[str, int] | None:
             check=True,
             stdin=subprocess.DEVNULL,
         )
-        return {str(card): int(used) for card, used in json.loads(done.stdout).items()}
-    except (subprocess.SubprocessError, OSError, ValueError, AttributeError):
+        return [
+            Card(uuid=str(uuid), name=str(name), memory_bytes=int(memory), used_bytes=int(used))
+            for uuid, name, memory, used in json.loads(done.stdout)
+        ]
+    except (subprocess.SubprocessError, OSError, ValueError, TypeError):
         return None
 
 
-def above(before: Mapping[str, int] | None, cards: Sequence[str]) -> list[str]:
+def memory_in_use() -> dict[str, int] | None:
+    """Bytes in use of each card by its UUID; None where the driver does not tell."""
+    found = cards()
+    return None if found is None else {card.uuid: card.used_bytes for card in found}
+
+
+def above(before: Mapping[str, int] | None, wanted: Sequence[str]) -> list[str]:
     """What is wrong with these cards now, against what they used before; nothing where all is well."""
-    if not cards:
+    if not wanted:
         return []
     now = memory_in_use()
     if now is None or before is None:
         return ["the driver does not say what the GPU's memory holds"]
     faults: list[str] = []
-    for card in cards:
+    for card in wanted:
         if card not in now or card not in before:
             faults.append(f"{card} does not answer")
         elif now[card] > before[card] + TOLERANCE_BYTES:

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters import bubblewrap, own_mounts, scratch, seccomp
+from ouvrage.adapters.beneath import copy_below
 from ouvrage.adapters.bubblewrap import METER, RESERVED, Bind, Prepared, View
 from ouvrage.adapters.sandbox_cgroup import Group, Limits, group
-from ouvrage.agent.files import INPUTS, AttemptFiles
+from ouvrage.agent.files import INPUTS, OUTPUTS, AttemptFiles
+from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.errors import OuvrageError
 from ouvrage.wire.runner import File, Start
 
@@ -64,7 +66,12 @@ class Enclosure:
     @classmethod
     def of(cls, state: Path, files: AttemptFiles, order: Order) -> Enclosure:
         """Nothing made yet."""
-        return cls(state=state, files=files, order=order, cgroup=group(order.start.attempt))
+        return cls(
+            state=state,
+            files=files,
+            order=order,
+            cgroup=group(group_name(state, order.start.attempt)),
+        )
 
     def make(self) -> None:
         """Make it all. Raises ``OuvrageError``."""
@@ -115,7 +122,8 @@ class Enclosure:
             at = f"{STAGE}/kept-{number}"
             _, lock = scratch.kept(self.state / image, at, start.disk_mib, self.order.uid)
             self.locks.append(lock)
-            self.binds.append(Bind(source=at, target=place(path, None), writable=True))
+            target = place(path, None if path.startswith("/") else place(start.workdir, None))
+            self.binds.append(Bind(source=at, target=target, writable=True))
 
     def _show(self, source: str, target: str, name: str) -> None:
         """Bind it where the sandbox's user can reach it, whoever may look into its parents."""
@@ -131,6 +139,28 @@ class Enclosure:
                 "sandbox/not-shown", f"{target} cannot be shown: {error.strerror}"
             ) from error
         self.binds.append(Bind(source=at, target=target))
+
+    def take_outputs(self) -> list[str]:
+        """Copy what is to come out; what could not be had, in words. Nothing runs there any more."""
+        outputs, space = self.order.start.outputs, self.space
+        if not outputs or space is None:
+            return []
+        directory = self.files / OUTPUTS
+        directory.mkdir(mode=0o700, exist_ok=True)
+        workdir = place(self.order.start.workdir, None)
+        faults: list[str] = []
+        for each in outputs:
+            try:
+                inside = place(each.path, workdir).removeprefix(f"{workdir}/")
+                copy_below(f"{space.at}/work", inside, directory / each.name)
+            except FileNotFoundError:
+                faults.append(f"output {each.path!r} is not there")
+            except OuvrageError as error:
+                faults.append(f"output {each.name!r}: {error.message}")
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else error
+                faults.append(f"output {each.path!r} was not taken: {why}")
+        return faults
 
     def prepared(self, secrets: Sequence[dict[str, str]], socket: str, status: int) -> Prepared:
         """How to start the command; called by the process that will."""
@@ -174,6 +204,16 @@ class Enclosure:
         for fd in prepared.descriptors:
             os.set_inheritable(fd, True)
         os.execve(prepared.path, prepared.argv, {"PATH": "/usr/bin:/bin"})  # noqa: S606 -- no shell is the point
+
+
+def group_name(state: Path, attempt: str) -> str:
+    """The name of an attempt's control group; its beginning is this node's alone."""
+    return f"{group_prefix(state)}{attempt}"
+
+
+def group_prefix(state: Path) -> str:
+    """What sets this state directory's groups apart from those of another on the same machine."""
+    return f"{sha256_hex(os.path.realpath(state))[:8]}-"
 
 
 def place(path: str, below: str | None) -> str:

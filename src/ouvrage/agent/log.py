@@ -20,7 +20,9 @@ class Log:
         self.pipe = pipe
         self.lost = 0
         self._notice = f"\n[ouvrage: the log ends here, at its limit of {limit} bytes]\n".encode()
-        self._left = max(0, limit - len(self._notice))
+        self._left = max(
+            0, limit - len(self._notice) - 1
+        )  # a full one is cut by the server, in its words
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         os.set_blocking(pipe, False)
 

@@ -7,54 +7,69 @@ a session of its own and ignores the signals that end a service.
 
 from __future__ import annotations
 
-import json
+import gc
 import os
 import signal
 import socket
+import subprocess
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
+
+from ouvrage.meter.feed import command
 
 _LONGEST = 4096
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 
 class Nursery:
-    """The runner's end. Made before the runner has any thread."""
+    """The runner's end. The process is started anew should it ever be gone."""
 
     def __init__(self, state: Path) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket = ours
-        self.pid = os.fork()
-        if not self.pid:
-            ours.close()
-            _serve(state, theirs)
+        self._state = state
+        self._begin()
+
+    def _begin(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        words = command("ouvrage.agent.nursery", str(self._state), str(theirs.fileno()))
+        self._process = subprocess.Popen(
+            words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+        )
+        self.pid = self._process.pid
         theirs.close()
 
     def start(self, attempt: str) -> None:
         """Have a supervisor made for an attempt whose order is on the disk."""
-        self._socket.send(json.dumps(attempt).encode())
+        try:
+            self._socket.send(attempt.encode())
+        except OSError:
+            self.close()
+            self._begin()
+            self._socket.send(attempt.encode())
 
     def close(self) -> None:
         """Let it end; the supervisors go on."""
         self._socket.close()
-        os.waitpid(self.pid, 0)
+        self._process.wait()
 
 
-def _serve(state: Path, orders: socket.socket) -> None:
-    """Fork for every order until the runner is gone; never returns."""
-    try:
-        import ouvrage.agent.supervisor
-        import ouvrage.meter.account
-        import ouvrage.meter.topology  # noqa: F401
+def main(arguments: Sequence[str]) -> int:
+    """The process: fork for every order until the runner is gone."""
+    state, orders = Path(arguments[0]), socket.socket(fileno=int(arguments[1]))
+    import ouvrage.agent.supervisor  # loaded once, before the forks
+    import ouvrage.meter.account
+    import ouvrage.meter.topology  # noqa: F401 -- as are these
 
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a supervisor
-        while data := orders.recv(_LONGEST):
-            if not os.fork():
-                orders.close()
-                be_supervisor(state, json.loads(data))
-    finally:
-        os._exit(0)
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a supervisor
+    gc.freeze()
+    while data := orders.recv(_LONGEST):
+        if not os.fork():
+            orders.close()
+            be_supervisor(state, data.decode())
+    return 0
 
 
 def be_supervisor(state: Path, attempt: str) -> None:

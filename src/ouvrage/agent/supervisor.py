@@ -22,10 +22,12 @@ from ouvrage.adapters.bubblewrap import exit_status
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.sandbox_cgroup import Reading
+from ouvrage.agent.bell import ring
 from ouvrage.agent.enclosure import STAGE, Enclosure, Order
 from ouvrage.agent.files import BEGAN, LOG, ORDER, RESULT, STOP, WAKE, AttemptFiles
 from ouvrage.agent.log import Log
 from ouvrage.agent.outcome import Seen, outcome_of
+from ouvrage.agent.progress import hardware_fault
 from ouvrage.base.errors import OuvrageError
 from ouvrage.meter.command import stand_beside
 from ouvrage.meter.options import Options, read_options
@@ -45,6 +47,7 @@ def supervise(state: Path, attempt: str) -> None:
     try:
         order = Order.of(files.read(ORDER))
         files.write(RESULT, Attempt(state, files, order).execute())
+        ring(state)
     except BaseException:
         (files / "supervisor.txt").write_text(traceback.format_exc(), "utf-8")
         raise
@@ -117,7 +120,7 @@ class Attempt:
                 stop=self._stop["why"] if self._stop else None,
                 stop_reason=self._stop["reason"] if self._stop else "",
                 fault=fault,
-                hardware=None,
+                hardware=self._hardware(),
             )
         )
         return {
@@ -128,6 +131,11 @@ class Attempt:
             "cause": cause,
             "reason": reason,
         }
+
+    def _hardware(self) -> str | None:
+        if not self._start.devices:
+            return None
+        return hardware_fault(self._state / "spool" / f"{self._start.attempt}.ndjson")
 
     def _words_of_bubblewrap(self) -> str | None:
         """Where the command was never started nobody else has written into the log."""
@@ -182,6 +190,8 @@ class Attempt:
         ended = os.pidfd_open(pid)
         try:
             self._serve({ended: None, wake: self._woken, status_read: self._told}, log, ended)
+            for words in self._enclosure.take_outputs():
+                log.say(words)
         finally:
             for fd in (ended, wake, status_read):
                 os.close(fd)
@@ -244,6 +254,7 @@ class Attempt:
         if self._began is None and b"child-pid" in self._status:
             self._began, self._began_us = now_us(), monotonic_us()
             self._files.write(BEGAN, {"at": self._began})
+            ring(self._state)
             self._files.tell_state("running")
             if self._start.time_limit_us is not None:
                 self._limit_at = self._began_us + self._start.time_limit_us

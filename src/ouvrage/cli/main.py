@@ -47,6 +47,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "host": ("host", "host", "Is this the machine that was promised, and what is it?"),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
+    "agent": ("agent", "agent", "A node of a platform: takes jobs from a server and runs them."),
+    "doctor": ("doctor", "doctor", "Does this machine keep strangers' work apart? Tries it out."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),
