@@ -152,7 +152,9 @@ def test_answers_that_are_lost_count_nothing_twice(agent: Agent, server: RunnerS
 
 
 def test_a_stop_reaches_the_command(agent: Agent, server: RunnerServer) -> None:
-    start = server.order(an_order("sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+    start = server.order(
+        an_order("sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+    )
     until(lambda: "up" in server.log(start.attempt), "its log")
     server.ask_to_stop(start.attempt, "budget", grace_us=10_000_000)
     ended = until(lambda: server.ended(start.attempt), "its end")

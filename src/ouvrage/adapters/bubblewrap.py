@@ -22,7 +22,7 @@ from ouvrage.base.errors import OuvrageError
 USER, HOME = 1000, "/work"
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108 -- the sandbox's own
 HOST = "job"
-METER = "/run/ouvrage"
+METER = "/run/meter"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 RESERVED = (
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/dev", "/sys",

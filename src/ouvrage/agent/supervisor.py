@@ -29,6 +29,7 @@ from ouvrage.agent.log import Log
 from ouvrage.agent.outcome import Seen, outcome_of
 from ouvrage.agent.progress import hardware_fault
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.text import safe
 from ouvrage.meter.command import stand_beside
 from ouvrage.meter.options import Options, read_options
 from ouvrage.wire.runner import Start
@@ -78,6 +79,7 @@ class Attempt:
         used = Reading(memory_bytes=None, cpu_us=None, processes=None, oom_kills=None)
         wall_us = 0
         try:
+            options_of(self._start)  # what the meter would refuse is refused before anything stands
             self._enclosure.make()
             self._stand_by()
             wall_us = monotonic_us() - self._began_us if self._began is not None else 0
@@ -331,7 +333,7 @@ def _meter(start: Start, state: Path, output: int, starter: Callable[..., int]) 
 
 def options_of(start: Start) -> Options:
     """The meter's options for an order. Raises ``OuvrageError``."""
-    words = ["--quiet", "--label", start.label]
+    words = ["--quiet", "--label", safe(start.label)[:200] or "job"]
     if start.price is not None:
         words += ["--price", start.price]
     if start.unit is not None:

@@ -25,12 +25,31 @@ def agent() -> None:
 
 
 @agent.command()
-@click.option("--state", required=True, type=click.Path(path_type=Path), help="Where it keeps what it must not forget.")
+@click.option(
+    "--state",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Where it keeps what it must not forget.",
+)
 @click.option("--server", required=True, metavar="URL", help="The platform's server.")
-@click.option("--enrol-file", type=click.Path(path_type=Path), help="A file that holds the one-time token; - is the standard input.")
+@click.option(
+    "--enrol-file",
+    type=click.Path(path_type=Path),
+    help="A file that holds the one-time token; - is the standard input.",
+)
 @click.option("--name", metavar="NAME", help="The node's name (the host's, else).")
-@click.option("--see", multiple=True, metavar="DIR", type=click.Path(), help="A directory that every sandbox sees, read-only, at the same path.")
-@click.option("--ca", type=click.Path(exists=True, dir_okay=False), help="The authority that signed the server's certificate.")
+@click.option(
+    "--see",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(),
+    help="A directory that every sandbox sees, read-only, at the same path.",
+)
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The authority that signed the server's certificate.",
+)
 def run(
     state: Path,
     server: str,
