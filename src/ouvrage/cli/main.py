@@ -61,6 +61,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "lease": ("lease", "lease", "Machines that are yours for a time: take, give back."),
     "job": ("job", "job", "Work in a sandbox: submit, follow, cancel, explain."),
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
+    "agent": ("agent", "agent", "A node of a platform: takes jobs from a server and runs them."),
+    "doctor": ("doctor", "doctor", "Does this machine keep strangers' work apart? Tries it out."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),
