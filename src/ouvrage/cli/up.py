@@ -84,8 +84,7 @@ def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
     with opened(start) as server:
         wrote()
         if not detach:
-            _say(server.url, start.state, server.password, as_json=as_json)
-            serve(server)
+            serve(server, lambda: _say(server.url, start.state, server.password, as_json=as_json))
             return
     _start_behind(start, server.url)
     _say(server.url, start.state, server.password, as_json=as_json)
