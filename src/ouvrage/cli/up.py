@@ -71,6 +71,13 @@ state_option = click.option(
 @click.option("--currency", metavar="CODE", default="EUR", help="The owner's, on the first start.")
 @click.option("--detach", is_flag=True, help="Return once the server answers; it runs on.")
 @click.option("--no-runner", is_flag=True, help="Serve only: run no jobs on this machine.")
+@click.option(
+    "--see",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, path_type=Path),
+    help="What every sandbox here sees, read-only, at the same path: programs, data.",
+)
 @json_option
 def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
     """Start the platform on this machine, and keep it running until Ctrl-C or `ouvrage down`.
@@ -80,6 +87,7 @@ def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
     from ouvrage.server.serving import opened, serve
     from ouvrage.server.starting import Start
 
+    given["see"] = tuple(each.absolute() for each in given["see"])
     start = Start(state=state.absolute(), **given)
     with opened(start) as server:
         wrote()

@@ -20,7 +20,7 @@ from ouvrage.server.tls import check_pair, own_certificate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What `ouvrage up` was told; ``tls`` is ``own`` or None."""
+    """What `ouvrage up` was told; ``tls`` is ``own`` or None; ``see`` are directories that every sandbox sees."""
 
     state: Path
     listen: str = "127.0.0.1:0"
@@ -31,6 +31,7 @@ class Start:
     behind_proxy: bool = False
     currency: str = "EUR"
     no_runner: bool = False
+    see: tuple[Path, ...] = ()
 
     def arguments(self, listen: str) -> list[str]:
         """The same as arguments of the command, less the address of the store."""
@@ -42,6 +43,7 @@ class Start:
         ):
             words += [name, str(value)] if value else []
         words += ["--behind-proxy"] if self.behind_proxy else []
+        words += [word for path in self.see for word in ("--see", str(path))]
         return words + (["--no-runner"] if self.no_runner else [])
 
 
