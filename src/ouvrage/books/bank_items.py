@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.time import utc_text, utc_us
-from ouvrage.books.money import number
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import stated
 from ouvrage.model.cash import BankLine, CostBill

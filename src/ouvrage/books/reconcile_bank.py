@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from ouvrage.base.numbers import number
 from ouvrage.base.time import DAY
 from ouvrage.books.bank_items import Item, claims, lines, names_number, names_payer
-from ouvrage.books.money import factor_of, number, rate_at
+from ouvrage.books.money import factor_of, rate_at
 from ouvrage.books.period import Period
 from ouvrage.books.record import OwnerRecord
 

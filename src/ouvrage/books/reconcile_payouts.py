@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade, weakest
-from ouvrage.base.numbers import fixed
+from ouvrage.base.numbers import fixed, number
 from ouvrage.base.time import DAY, utc_text
 from ouvrage.books.differences import NEAR, SAME, Cause, Difference, Side
-from ouvrage.books.money import converted, number
+from ouvrage.books.money import converted
 from ouvrage.books.period import Period
 from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 from ouvrage.books.spans import Span, merged

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from ouvrage.base.numbers import NANO, nano, number
 from ouvrage.base.time import DAY
 from ouvrage.books.cells import Grid
 from ouvrage.books.costs import LINE_OF_BILL
@@ -28,7 +29,7 @@ from ouvrage.books.entries import (
     title,
 )
 from ouvrage.books.loans import loan_schedule
-from ouvrage.books.money import NANO, converted, nano, number
+from ouvrage.books.money import converted
 from ouvrage.books.period import day_of
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import term

@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.text import safe
-from ouvrage.books.money import number
 from ouvrage.books.power import OTHER_IDLE, WALL_IDLE, WALL_LOAD, WALL_MOST, board_of
 from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 

@@ -31,6 +31,7 @@ LAYERS = (
     "ouvrage.metering.laws",
     "ouvrage.pricing.laws",
     "ouvrage.books.laws",
+    "ouvrage.books.dues.laws",
     "ouvrage.evidence.laws",
 )
 
