@@ -221,7 +221,19 @@ def _sorted(version):
 def test_a_plan_that_bills_no_lease_is_refused_for_an_offer(text, rate, says):
     with pytest.raises(OuvrageError, match=says):
         check_for_sale(thawed(text), rate)
-    check_for_sale(thawed(TIERED), "0.30")
+    check_for_sale(thawed(TIERED), "0.30", "EUR")
+
+
+def test_a_plan_that_ends_begins_later_or_is_in_another_currency_bills_no_lease_from_now_on():
+    rule = '[[version.rule]]\nname="a"\npart="compute"\nprice="rate"\nmeter={starts=["active"]}'
+    plans = [
+        (plan_text(rule, 'currency = "USD"'), "in USD"),
+        (plan_text(rule, "valid_until = 2027-01-01"), "ends on 2027-01-01"),
+        (plan_text(rule, "valid_from = 2027-01-01"), "begins on 2027-01-01"),
+    ]
+    for text, says in plans:
+        with pytest.raises(OuvrageError, match=says):
+            check_for_sale(thawed(text), "0.30", "EUR", NOV)
 
 
 def test_a_text_that_is_no_plan_is_refused():

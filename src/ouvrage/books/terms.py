@@ -132,6 +132,10 @@ CATALOGUE: tuple[TermRule, ...] = (
         default="0", source=NOTHING, ends=("0", "0.30"), why="our judgement: rates on profits of the smallest firms",
     ),
     _rule(
+        "sales_tax", "channel tenant", "1", "tax that is added to what tenants are charged",
+        default=None, source="", ends=None, why="",
+    ),
+    _rule(
         "support_price", "site node", "CUR/h", "what an hour of the owner's time is worth",
         default="0", source="own time is not paid until a price is stated", ends=("0", "30"),
         why="our judgement: what somebody else would ask",

@@ -42,7 +42,8 @@ class Ended:
 class Lease:
     """A lease as it is billed, from ``from_us`` on; ``until_us`` is the end it was granted to, if any.
 
-    ``sent`` and ``received`` are bytes, known when its attempt has ended. ``grade`` is the weakest of its facts'.
+    ``sent`` and ``received`` are bytes, known when its attempt has ended. ``grade`` is the weakest of its facts',
+    ``key`` that of its grant.
     """
 
     lease: str
@@ -60,6 +61,7 @@ class Lease:
     sent: int | None = None
     received: int | None = None
     grade: Grade = Grade.METERED
+    key: str = ""
 
     @property
     def plan(self) -> Plan:

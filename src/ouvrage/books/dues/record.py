@@ -37,6 +37,19 @@ _KINDS: tuple[Any, ...] = (
 DUES_KINDS: tuple[str, ...] = (*(kind.KIND for kind in _KINDS), Withdrawal.KIND)
 
 
+_OWN = frozenset(
+    (
+        LeaseGranted.KIND,
+        LeaseCharge.KIND,
+        Payment.KIND,
+        TenantInvoice.KIND,
+        Budget.KIND,
+        Organisation.KIND,
+    )
+)
+"""Where none of these is stated there is no platform, and nothing to join."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuesRecord:
     """The facts by kind, the last statement about each thing by its id, each list in order of time.
@@ -92,6 +105,12 @@ def tax_rate(
     return held.get(f"tenant:{tenant}", held.get(f"channel:{channel}"))
 
 
+NOTHING = DuesRecord(
+    organisations={}, projects={}, nodes={}, jobs={}, attempts={}, inside={}, leases=(), unpriced=(), charges=(),
+    payments=(), budgets={}, invoices=(), terms=(),
+)  # fmt: skip
+
+
 def _only(found: Mapping[str, T], wanted: Callable[[T], bool]) -> dict[str, T]:
     return {key: value for key, value in found.items() if wanted(value)}
 
@@ -99,7 +118,10 @@ def _only(found: Mapping[str, T], wanted: Callable[[T], bool]) -> dict[str, T]:
 def dues_record(records: Iterable[Recorded]) -> DuesRecord:
     """The platform's money among some records, as far as nothing corrected or withdrew it."""
     found: dict[type, list[Known[Any]]] = {kind: [] for kind in _KINDS}
-    for each in _decoded(entry for entry in records if entry.fact.kind in DUES_KINDS):
+    ours = [entry for entry in records if entry.fact.kind in DUES_KINDS]
+    if not any(entry.fact.kind in _OWN for entry in ours):
+        return NOTHING
+    for each in _decoded(ours):
         found[type(each.value)].append(each)
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
@@ -198,4 +220,5 @@ def lease_of(
         sent=peaks.sent_bytes if peaks else None,
         received=peaks.received_bytes if peaks else None,
         grade=max([Grade.METERED, *grades]),
+        key=granted.key,
     )
