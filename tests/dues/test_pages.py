@@ -54,7 +54,7 @@ def test_the_same_invoice_in_english_and_in_french():
     assert work.rows[0] == ("acme-vision", "train", "1,0194 h", "0,305833333", "6 × epoch",
                             "0,050972222 EUR/epoch")  # fmt: skip
     assert work.rows[1][4:] == ("non compté", "–")
-    assert lines.rows[0][2:] == ("time: 3670 s", "3\u00a0670 s", "0.30 EUR/h", "0,305833333")
+    assert lines.rows[0][2:] == ("time: 3670 s", "3\u00a0670 s", "0,30 EUR/h", "0,305833333")
     assert unbilled.rows == (("acme-vision", "train", "1 h", "panne matérielle"),)
 
 

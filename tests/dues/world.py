@@ -141,7 +141,7 @@ class World:
         self.says(of, from_us)
         self.says(JobSubmitted(job=work, org=f"{tenant}-id", project=f"{tenant}-p", user="u", offer=of.offer,
                                lease=None, spec=spec(job)), from_us)  # fmt: skip
-        self.says(AttemptOrdered(attempt=attempt, job=work, number=1, lease=name, node="node-id", why=""),
+        self.says(AttemptOrdered(attempt=attempt, job=work, number=1, lease=name, placed=where, why=""),
                   from_us)  # fmt: skip
         self.says(LeaseGranted(lease=name, offer=of.offer, org=f"{tenant}-id", project=f"{tenant}-p", kind="job",
                                attempt=attempt, placed=where, until_us=None), from_us, None, grade)  # fmt: skip

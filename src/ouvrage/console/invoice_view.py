@@ -124,7 +124,7 @@ def _tables(found: Invoice, say: Language) -> Iterator[Table]:
             (safe(u.project), safe(u.job_name or code_of_any(u.lease)), _hours(u.us, say), say.cause(u.why))
             for u in found.unbilled
         )  # fmt: skip
-        yield Table(heading=say.say("unbilled"), columns=_named(say, "project", "job", "time", "why"),
+        yield Table(heading=say.say("unbilled"), columns=_named(say, "project", "job", "held", "why"),
                     rows=rows, right="<<><", wide=3)  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _line(line: InvoiceLine, say: Language) -> tuple[str, ...]:
     quantity = f"{say.number(line.quantity, 6)} {line.unit}".strip() if line.quantity else ""
     words = line.words.replace(f", at {line.price}", "")  # the price has a column of its own
     cells = (f"{name} {code_of_any(line.lease)}", when, f"{rule}: {say.reason(words)}", quantity,
-             line.price or "", say.exact(line.nano))  # fmt: skip
+             say.price(line.price or ""), say.exact(line.nano))  # fmt: skip
     return tuple(map(safe_kept, cells))
 
 

@@ -37,6 +37,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "project": ("project", "projet"),
     "job": ("job or lease", "tâche ou location"),
     "time": ("time paid", "temps payé"),
+    "held": ("time held", "temps occupé"),
     "amount": ("amount", "montant"),
     "finished": ("finished", "terminé"),
     "per_unit": ("cost per unit", "coût par unité"),
@@ -55,7 +56,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "tax": ("Tax, {rate} %", "Taxe, {rate} %"),
     "tax_unknown": ("Tax", "Taxe"),
     "not_stated": ("not stated", "non indiquée"),
-    "total": ("Total", "Total à régler, taxe comprise"),
+    "total": ("Total", "Total, taxe comprise"),
     "prepaid": ("Paid before", "Déjà payé"),
     "owed_before": ("Still owed from earlier invoices", "Reste dû de factures antérieures"),
     "due": ("To pay for this invoice", "À payer pour cette facture"),
@@ -200,6 +201,10 @@ class Language:
         _, dates = _babel()
         first = date.fromisoformat(f"{name}-01")
         return dates.format_date(first, format="MMMM y", locale=self.code)
+
+    def price(self, words: str) -> str:
+        """A price as a plan writes it, ``0.30 EUR/h``, with this language's point."""
+        return words if self.code == "en" else words.replace(".", ",")
 
     def reason(self, words: str) -> str:
         """Why an amount is what it is, in this language as far as its form is known."""

@@ -8,7 +8,7 @@ and the credit that the owner grants. The moment at which it is used up is found
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -56,6 +56,11 @@ class Account:
         """What may still be spent: zero or less stops work."""
         return self.balance - (self.tax_to_come or 0) + self.limit
 
+    def looking_ahead(self, going: Sequence[Lease], tax_rate: Fraction | None) -> Account:
+        """The same with the moment at which the leases that run will have used up what is left, tax included."""
+        left = int(self.left / (1 + (tax_rate or Fraction(0))))
+        return replace(self, used_up_us=used_up(going, left, self.at_us))
+
     def as_json(self) -> dict[str, Any]:
         """What ``--json`` and the API print of it."""
         amounts = {
@@ -89,16 +94,14 @@ def account_of(
     waiting = charged_nano(each for each in charges if each.value.charge not in invoiced) + running
     to_come = None if tax_rate is None else round(waiting * tax_rate)
     limit = amount_nano(organisation.credit_limit) if organisation.billing == "credit" else 0
-    rounding = sum(amount_nano(each.rounding) for each in invoices)
-    left = paid - charged - running - tax - rounding - (to_come or 0) + limit
     going = [each for each in leases if each.ended is None]
-    gross = 1 + (tax_rate or Fraction(0))
-    return Account(
+    found = Account(
         org=organisation.org, name=organisation.name, currency=organisation.currency,
         billing=organisation.billing, limit=limit, paid=paid, charged=charged, running=running, tax=tax,
-        rounding=rounding, tax_to_come=to_come, burn=burn_per_hour(going, at_us, HOUR),
-        used_up_us=used_up(going, int(left / gross), at_us), at_us=at_us,
+        rounding=sum(amount_nano(each.rounding) for each in invoices), tax_to_come=to_come,
+        burn=burn_per_hour(going, at_us, HOUR), used_up_us=None, at_us=at_us,
     )  # fmt: skip
+    return found.looking_ahead(going, tax_rate)
 
 
 def running_nano(leases: Iterable[Lease], charges: Iterable[Charged], at_us: int) -> int:

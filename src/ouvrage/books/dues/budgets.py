@@ -101,14 +101,21 @@ def spent_between(leases: Iterable[Lease], from_us: int, to_us: int) -> int:
 
 
 def spent_of(
-    budget: Budget, leases: Sequence[Lease], at_us: int, zone: str = "UTC"
+    budget: Budget,
+    leases: Sequence[Lease],
+    at_us: int,
+    zone: str = "UTC",
+    nano: int | None = None,
 ) -> Spent | None:
-    """How much of a budget is spent; ``leases`` are its project's. None for a budget that was lifted."""
+    """How much of a budget is spent; ``leases`` are its project's. None for a budget that was lifted.
+
+    ``nano`` is what is spent where that is known already; the leases then say only what goes on.
+    """
     if budget.amount is None:
         return None
     name, begins, ends = period_at(budget.period, at_us, zone)
     allowed = amount_nano(budget.amount)
-    nano = spent_between(leases, begins, at_us)
+    nano = spent_between(leases, begins, at_us) if nano is None else nano
     going = [each for each in leases if each.ended is None]
     runs_out = used_up(going, allowed - nano, at_us)
     within = runs_out is not None and (ends is None or runs_out < ends)

@@ -8,6 +8,7 @@ statement, the journal and the reconciliation read a platform as they read any o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ouvrage.base.numbers import decimal_text, number
 from ouvrage.books.dues.charging import Charged
@@ -44,7 +45,7 @@ def _earning(record: DuesRecord, each: Charged, lease: Lease) -> Known[Earning]:
         component="own-use" if own and component != "credit" else component,
         amount=value.amount,
         currency=value.currency,
-        fee=None,
+        fee="0",  # one's own tenants pay no platform
         sold_us=devices * (each.end - each.valid_from) if timed else None,
         list_price=price if timed else None,
         tenant=tenant.name if tenant else value.org,
@@ -72,13 +73,14 @@ def states_of(record: DuesRecord) -> Iterator[Known[DeviceState]]:
     for lease in record.leases:
         ended = lease.ended.at_us if lease.ended else lease.until_us
         yield from _states(record, lease, "held", "leased", lease.from_us, ended, lease.key)
-        for attempt in record.inside.get(lease.lease, ()):
-            known = record.attempts.get(attempt)
+        for ordered in record.inside.get(lease.lease, ()):
+            known = record.attempts.get(ordered.attempt)
             if known is not None and known.end > known.valid_from:
                 job = record.jobs.get(known.value.job)
                 cause = f"job {job.spec.name if job else known.value.job}"[:200]
+                part = replace(lease, devices=ordered.placed.devices)
                 yield from _states(
-                    record, lease, "working", cause, known.valid_from, known.end, known.key
+                    record, part, "working", cause, known.valid_from, known.end, known.key
                 )
 
 

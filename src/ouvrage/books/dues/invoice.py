@@ -253,7 +253,9 @@ def _work(
     for (project, _), ours in groups.items():
         first = ours[0]
         spans = {(x.lease, x.from_us, x.to_us) for x in ours if not x.credits}
-        attempts = {x.attempt for x in ours if x.attempt} or set(record.inside.get(first.lease, ()))
+        attempts = {x.attempt for x in ours if x.attempt} or {
+            each.attempt for each in record.inside.get(first.lease, ())
+        }
         counted = [units[name] for name in sorted(attempts) if name in units]
         names = {each.unit for each in counted}
         one = names.pop() if len(names) == 1 else None

@@ -62,7 +62,7 @@ class DuesRecord:
     nodes: Mapping[str, str]
     jobs: Mapping[str, JobSubmitted]
     attempts: Mapping[str, Known[AttemptEnded]]
-    inside: Mapping[str, tuple[str, ...]]
+    inside: Mapping[str, tuple[AttemptOrdered, ...]]
     leases: tuple[Lease, ...]
     unpriced: tuple[str, ...]
     charges: tuple[Charged, ...]
@@ -97,12 +97,13 @@ class DuesRecord:
 def tax_rate(
     terms: Iterable[Known[Term]], tenant: str, channel: str, at_us: int
 ) -> Fraction | None:
-    """The share of tax stated for ``tenant:NAME``, else for ``channel:NAME``, that holds at a moment."""
+    """The share of tax stated for ``tenant:NAME``, else for ``channel:NAME``, else for ``channel:own``, at a moment."""
     held: dict[str, Fraction] = {}
     for each in terms:
         if each.value.name == SALES_TAX and each.at(at_us):
             held[each.value.about] = number(each.value.value)
-    return held.get(f"tenant:{tenant}", held.get(f"channel:{channel}"))
+    names = (f"tenant:{tenant}", f"channel:{channel}", "channel:own")
+    return next((held[name] for name in names if name in held), None)
 
 
 NOTHING = DuesRecord(
@@ -159,10 +160,10 @@ def _last(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, T]:
     return {key(each.value): each.value for each in entries}
 
 
-def _inside(ordered: Iterable[Known[AttemptOrdered]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+def _inside(ordered: Iterable[Known[AttemptOrdered]]) -> dict[str, tuple[AttemptOrdered, ...]]:
+    found: dict[str, list[AttemptOrdered]] = {}
     for each in ordered:
-        found.setdefault(each.value.lease, []).append(each.value.attempt)
+        found.setdefault(each.value.lease, []).append(each.value)
     return {lease: tuple(attempts) for lease, attempts in found.items()}
 
 
