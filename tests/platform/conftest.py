@@ -25,6 +25,13 @@ def platform_server(tmp_path: Path) -> Iterator[Running]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for the tests of a module that leave nothing behind, or only what no other looks at."""
+    with running(tmp_path_factory.mktemp("shared") / "state") as server:
+        yield server
+
+
 @pytest.fixture
 def platform_servers(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Servers with settings of their own: ``platform_servers("name", settings=…, store=…)``."""

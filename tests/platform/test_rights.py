@@ -13,8 +13,11 @@ from ouvrage.server.context import Actor, Held
 from ouvrage.server.credentials import new_secret
 from ouvrage.store.platform.people import NodeKeyRow, add_node_key
 from tests.platform.samples import REFUSED_ANYWAY, RIGHTS, SAMPLES, Sample, World
+from tests.platform.work_samples import WORK, WORK_REFUSED
 from tests.support.server import running
 
+SAMPLES = {**SAMPLES, **WORK}
+REFUSED_ANYWAY = {**REFUSED_ANYWAY, **WORK_REFUSED}
 Address = tuple[str, str]
 WHO = (*ROLES, "project-user", "rival", "node", "nobody")
 

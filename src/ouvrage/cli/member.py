@@ -32,14 +32,22 @@ def member() -> None:
 )
 @org_option
 @click.option("--project", metavar="NAME", help="In this project alone.")
+@click.option("--email", metavar="ADDRESS", help="As whom the identity provider knows them.")
 @click.option("--no-password", is_flag=True, help="They sign in with the identity provider.")
 @json_option
 def add(
-    login: str, role: str, org: str | None, project: str | None, no_password: bool, as_json: bool
+    login: str,
+    role: str,
+    org: str | None,
+    project: str | None,
+    email: str | None,
+    no_password: bool,
+    as_json: bool,
 ) -> None:
     """Give LOGIN a role; somebody new gets a password, shown this once."""
     body = {
-        "login": login, "role": role, "org": org, "project": project, "password": not no_password,
+        "login": login, "role": role, "org": org, "project": project, "email": email,
+        "password": not no_password,
     }  # fmt: skip
     with talk() as server:
         made = server.post("/v1/members", body)

@@ -50,79 +50,87 @@ state_option = click.option(
     envvar="OUVRAGE_SERVER_STORE",
     help="postgresql://… in place of a file in DIR.",
 )
+@click.option(
+    "--tls", type=click.Choice(["own"]), help="With a certificate of an authority of its own."
+)
+@click.option(
+    "--tls-certificate",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With this certificate, its chain behind it (PEM).",
+)
+@click.option(
+    "--tls-key",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Its key.",
+)
+@click.option(
+    "--behind-proxy", is_flag=True, help="A proxy on this machine adds HTTPS, and says who asks."
+)
 @click.option("--currency", metavar="CODE", default="EUR", help="The owner's, on the first start.")
 @click.option("--detach", is_flag=True, help="Return once the server answers; it runs on.")
 @click.option("--no-runner", is_flag=True, help="Serve only: run no jobs on this machine.")
 @json_option
-def up(
-    state: Path,
-    listen: str,
-    store: str | None,
-    currency: str,
-    detach: bool,
-    no_runner: bool,
-    as_json: bool,
-) -> None:
+def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
     """Start the platform on this machine, and keep it running until Ctrl-C or `ouvrage down`.
 
     The first start makes the owner's organisation and an administrator, whose password is printed this once.
     """
-    from ouvrage.server.context import Settings
-    from ouvrage.server.services.first_start import prepare
-    from ouvrage.server.serving import (
-        bound,
-        listen_of,
-        platform_of_state,
-        refuse_open_door,
-        serve,
-        state_of,
-        url_of,
-    )
+    from ouvrage.server.serving import opened, serve
+    from ouvrage.server.starting import Start
 
-    directory = state.absolute()
-    place = listen_of(listen)
-    refuse_open_door(place)
-    with state_of(directory), platform_of_state(directory, store, Settings()) as platform:
-        sock = bound(place)
-        with sock:
-            url = url_of(place, sock)
-            started = prepare(platform, currency=currency)
-            wrote()
-            if not detach:
-                _say(url, directory, started.password, as_json=as_json)
-                serve(platform, place, sock)
-                return
-    _start_behind(directory, url, store, no_runner=no_runner)
-    _say(url, directory, started.password, as_json=as_json)
+    start = Start(state=state.absolute(), **given)
+    with opened(start) as server:
+        wrote()
+        if not detach:
+            _say(server.url, start.state, server.password, as_json=as_json)
+            serve(server)
+            return
+    _start_behind(start, server.url)
+    _say(server.url, start.state, server.password, as_json=as_json)
 
 
 def _say(url: str, directory: Path, password: str | None, *, as_json: bool) -> None:
-    token = directory / "owner.token"
+    token, ca = directory / "owner.token", directory / "tls/ca.pem"
+    own_ca = url.startswith("https:") and ca.exists()
     if as_json:
         say_json(
-            {"url": url, "state": str(directory), "token_file": str(token), "password": password}
+            {
+                "url": url,
+                "state": str(directory),
+                "token_file": str(token),
+                "ca": str(ca) if own_ca else None,
+                "password": password,
+            }
         )
     else:
         lines = [f"Ouvrage runs at {url}, with its state in {directory}"]
         if password is not None:
             lines.append(f"  sign in as admin with {password}    (shown this once)")
+        trust = f" OUVRAGE_CA={ca}" if own_ca else ""
         lines += [
-            f"  as its owner here:  export OUVRAGE_URL={url} OUVRAGE_TOKEN_FILE={token}",
+            f"  as its owner here:  export OUVRAGE_URL={url} OUVRAGE_TOKEN_FILE={token}{trust}",
             f"Next: ouvrage tenant create acme --admin ann      End it: ouvrage down --state {directory}",
         ]
         say_text("\n".join(lines))
     sys.stdout.flush()
 
 
-def _start_behind(directory: Path, url: str, store: str | None, *, no_runner: bool) -> None:
+def _start_behind(start: Any, url: str) -> None:
     """Start the server in a session of its own, and wait until it says that it serves."""
-    listen = url.partition("://")[2]
-    command = [sys.executable, "-m", "ouvrage", "up", "--state", str(directory), "--listen", listen]
-    command += ["--json"] + (["--no-runner"] if no_runner else [])
-    environment = dict(os.environ) | ({"OUVRAGE_SERVER_STORE": store} if store else {})
-    log = directory / "server.log"
-    with log.open("ab") as errors:
-        os.chmod(log, 0o600)
+    command = [
+        sys.executable,
+        "-m",
+        "ouvrage",
+        "up",
+        *start.arguments(url.partition("://")[2]),
+        "--json",
+    ]
+    # An address of a database may hold a password, which a list of processes would show.
+    environment = dict(os.environ) | ({"OUVRAGE_SERVER_STORE": start.store} if start.store else {})
+    log = start.state / "server.log"
+    with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as errors:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -152,7 +152,7 @@ class Planning:
             code = "placement/lease-gone" if lease is None else "placement/fenced"
             self._waits += [Why(job=job.job, code=code) for job in line]
             return
-        room = lease_room(self.snapshot, lease, node)
+        room = lease_room(self.snapshot, lease, node, self.now_us)
         ahead = 0
         for job in line:
             why = self._in_lease(job, lease, room, ahead)

@@ -213,7 +213,7 @@ class Room:
         free = self.free.copy()
         at = now_us
         for release in self.ends():
-            by = max(release.by_us or 0, now_us)
+            by = release.by_us or now_us
             if by > at:
                 yield at, free
                 at = by
@@ -234,29 +234,36 @@ def rooms_of(snapshot: Snapshot, now_us: int) -> dict[str, Room]:
         node.node: Room(node, node.devices, node.cpus, node.memory_mib, node.disk_mib)
         for node in sorted(snapshot.nodes, key=lambda node: node.node)
     }
+    late = now_us + snapshot.policy.turnover_us
     terms = {lease.lease for lease in snapshot.leases if lease.kind == "term"}
     for lease in snapshot.leases:
         if lease.lease in terms and lease.placed.node in rooms:
-            rooms[lease.placed.node].hold(lease.placed, lease.until_us)
+            rooms[lease.placed.node].hold(lease.placed, _due(lease.until_us, now_us, late))
     for running in snapshot.running:
         if running.lease not in terms and running.placed.node in rooms:
-            rooms[running.placed.node].hold(running.placed, _gone_by(running, snapshot, now_us))
+            rooms[running.placed.node].hold(running.placed, gone_by(running, now_us, late))
     return rooms
 
 
-def _gone_by(running: Running, snapshot: Snapshot, now_us: int) -> int | None:
+def _due(by_us: int | None, now_us: int, late_us: int) -> int | None:
+    """What should have gone already is being ended, and goes a little later than now."""
+    return late_us if by_us is not None and by_us <= now_us else by_us
+
+
+def gone_by(running: Running, now_us: int, late_us: int) -> int | None:
     """When an attempt has gone; one that was told to end goes once its notice is over."""
     if running.ends_by_us is None and running.stopping:
-        return now_us + running.notice_us + snapshot.policy.turnover_us
-    return running.ends_by_us
+        return late_us + running.notice_us
+    return _due(running.ends_by_us, now_us, late_us)
 
 
-def lease_room(snapshot: Snapshot, lease: Lease, node: Node) -> Room:
+def lease_room(snapshot: Snapshot, lease: Lease, node: Node, now_us: int) -> Room:
     """The room inside a term lease, with its own attempts taken out."""
     devices = [d for d in node.devices if d.device in set(lease.placed.devices)]
     cpus = [c for c in lease.placed.cpus if c in set(node.cpus)]
     room = Room(node, devices, cpus, lease.placed.memory_mib, lease.placed.disk_mib)
+    late = now_us + snapshot.policy.turnover_us
     for running in snapshot.running:
         if running.lease == lease.lease:
-            room.hold(running.placed, running.ends_by_us)
+            room.hold(running.placed, gone_by(running, now_us, late))
     return room

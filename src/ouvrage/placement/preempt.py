@@ -106,9 +106,7 @@ def make_room(job: Waiting, room: Room, victims: Sequence[Victim], from_us: int)
             break
         free.add(_given_back(victim, room))
         chosen.append(victim)
-    for victim in reversed(
-        chosen.copy()
-    ):  # the dearest first: what is not needed after all is spared
+    for victim in reversed(chosen.copy()):  # the dearest first: spare what is not needed
         without = free.copy()
         without.add(_given_back(victim, room), -1)
         if without.model_for(job.needs) is not None:

@@ -24,6 +24,7 @@ from ouvrage.server.given import Given
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
+from ouvrage.server.oidc import Provider
 from ouvrage.server.services.audit import note_refusal
 
 ROUTES = (
@@ -34,6 +35,7 @@ ROUTES = (
     "members",
     "tokens",
     "audit",
+    "oidc",
     "nodes",
     "offers",
     "leases",
@@ -65,6 +67,8 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
     app.state.limits = Limits(platform.monotonic)
+    oidc = platform.settings.oidc
+    app.state.provider = Provider(oidc, platform) if oidc else None
     return app
 
 

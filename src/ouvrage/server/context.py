@@ -20,6 +20,17 @@ from ouvrage.store.transaction import Connection, Transaction, transaction, view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Oidc:
+    """The identity provider, by its ``issuer``; ``redirect`` is our /oidc/callback as the provider knows it."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    redirect: str
+    scope: str = "openid email profile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
@@ -40,6 +51,8 @@ class Settings:
     strangers_at_once: float = 60.0
     body_bytes: int = 1 << 20
     secure: bool = False
+    behind_proxy: bool = False
+    oidc: Oidc | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

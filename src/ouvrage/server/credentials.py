@@ -9,8 +9,6 @@ tried at once: each takes memory.
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import re
 import threading
 from dataclasses import dataclass
@@ -103,16 +101,6 @@ def password_holds(platform: Platform, password: str, kept: str | None) -> bool:
             return hasher.verify(kept or _nobody(hasher), password) and kept is not None
         except (VerificationError, InvalidHashError):
             return False
-
-
-def form_token(session: str) -> str:
-    """The word that a form of this session must carry: made from its secret, so that it needs no keeping."""
-    return hmac.new(session.encode(), b"ouvrage form", hashlib.sha256).hexdigest()
-
-
-def same(left: str, right: str) -> bool:
-    """Whether two texts are the same, in a time that does not tell where they differ."""
-    return hmac.compare_digest(left.encode(), right.encode())
 
 
 @lru_cache(maxsize=8)

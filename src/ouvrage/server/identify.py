@@ -22,6 +22,9 @@ from ouvrage.store.platform.people import (
 )
 from ouvrage.store.transaction import Connection
 
+SESSION_COOKIE = "ouvrage_session"
+"""The cookie of a browser that has signed in."""
+
 
 def actor_by_bearer(platform: Platform, text: str, address: str | None) -> Actor | None:
     """Who holds a token or a node's key; None where nobody known does."""

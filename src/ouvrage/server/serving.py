@@ -1,7 +1,7 @@
-"""A server process: its state directory, its socket, and how it starts and ends.
+"""A server process: its state directory, and how it begins, serves and ends.
 
-Decides that one server at a time uses a state directory (a lock that ends with the process), that it is reachable from other machines
-only with TLS, where it writes its process id and address, and that SIGTERM ends it after the requests under way.
+Decides that one server at a time uses a state directory (a lock that ends with the process), where it writes its process id and
+address, and that SIGTERM ends it after the requests under way. Where it listens is ``starting``'s.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import fcntl
 import os
 import signal
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any
 
+import structlog
 import uvicorn
 
 from ouvrage.adapters import clock
@@ -24,54 +25,22 @@ from ouvrage.adapters.home import make_private, source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.app import make_app
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.own_runner import OwnRunner
+from ouvrage.server.services.first_start import prepare
+from ouvrage.server.starting import (
+    Listen,
+    Start,
+    bound,
+    listen_of,
+    refuse_open_door,
+    settings_of,
+    url_of,
+    with_certificate,
+)
 from ouvrage.store.store import open_store
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
 GRACE_SECONDS = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listen:
-    """Where a server listens, and the files of its certificate (None: plain HTTP)."""
-
-    host: str
-    port: int
-    certificate: Path | None = None
-    key: Path | None = None
-
-    @property
-    def scheme(self) -> str:
-        """``http`` or ``https``."""
-        return "https" if self.certificate else "http"
-
-
-def listen_of(text: str) -> Listen:
-    """``127.0.0.1:8680`` or ``[::1]:8680`` as a place to listen at. ``OuvrageError`` ``server/listen`` for others."""
-    host, colon, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    try:
-        ip_address("127.0.0.1" if bare == "localhost" else bare)
-        number = int(port)
-    except ValueError:
-        number = -1
-    if not colon or not 0 <= number < 65536:
-        raise OuvrageError(
-            "server/listen",
-            f"{text!r} is no address to listen at",
-            hint="write 127.0.0.1:8680 or [::1]:8680; 0.0.0.0:8680 for every network",
-        )
-    return Listen(host=bare, port=number)
-
-
-def refuse_open_door(listen: Listen) -> None:
-    """Raise ``OuvrageError`` ``server/no-tls`` where tokens would cross a network in the clear."""
-    local = listen.host == "localhost" or ip_address(listen.host).is_loopback
-    if not local and listen.certificate is None:
-        raise OuvrageError(
-            "server/no-tls",
-            f"{listen.host} is reached from other machines, and passwords would travel in the clear",
-            hint="give --tls own, or a certificate: --tls-certificate FILE --tls-key FILE",
-        )
 
 
 @contextmanager
@@ -137,31 +106,6 @@ def platform_of_state(
         )
 
 
-def bound(listen: Listen) -> socket.socket:
-    """A socket that listens there, before anything is served, so that a taken port is told at once."""
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    # With the protocol named, asyncio sends small answers at once; else each waits 40 ms for an acknowledgement.
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((listen.host, listen.port))
-        sock.listen(2048)
-    except OSError as error:
-        sock.close()
-        raise OuvrageError(
-            "server/listen",
-            f"{listen.host}:{listen.port} cannot be listened at: {error.strerror}",
-            hint="another program may have it: --listen 127.0.0.1:0 takes any free port",
-        ) from error
-    return sock
-
-
-def url_of(listen: Listen, sock: socket.socket) -> str:
-    """The address of a server on a socket."""
-    host = f"[{listen.host}]" if ":" in listen.host else listen.host
-    return f"{listen.scheme}://{host}:{sock.getsockname()[1]}"
-
-
 def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
     """The server of a platform, to be run on sockets of the caller's."""
     tls: dict[str, Any] = {}
@@ -172,7 +116,8 @@ def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
         log_config=None,
         access_log=False,  # addresses may hold what no log should
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=platform.settings.behind_proxy,
+        forwarded_allow_ips="127.0.0.1,::1",
         timeout_graceful_shutdown=GRACE_SECONDS,
         **tls,
     )
@@ -192,16 +137,71 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(platform: Platform, listen: Listen, sock: socket.socket) -> None:
+def log_to_stderr() -> None:
+    """Log as lines of JSON on standard error: events by name, with fields, and no secret among them."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(ensure_ascii=True),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A server that is ready: its platform, its socket, its address, and the first start's ``password``."""
+
+    start: Start
+    platform: Platform
+    listen: Listen
+    sock: socket.socket
+    url: str
+    password: str | None
+
+
+@contextmanager
+def opened(start: Start) -> Generator[Opened]:
+    """Everything that a server needs, held until it ends; what must be refused is refused before anything is written."""
+    listen = listen_of(start.listen)
+    refuse_open_door(start, listen)
+    with state_of(start.state):
+        secured = with_certificate(start, listen)
+        settings = settings_of(start, secured)
+        with (
+            platform_of_state(start.state, start.store, settings) as platform,
+            bound(secured) as sock,
+        ):
+            password = prepare(platform, currency=start.currency).password
+            yield Opened(
+                start=start,
+                platform=platform,
+                listen=secured,
+                sock=sock,
+                url=url_of(secured, sock),
+                password=password,
+            )
+
+
+def serve(server: Opened) -> None:
     """Serve until SIGTERM or SIGINT; the files that say where are there while it does."""
-    directory = platform.state_dir
-    server = server_of(platform, listen)
+    directory = server.platform.state_dir
+    log_to_stderr()
+    web = server_of(server.platform, server.listen)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn raises it once more when it has ended
+    ca = server.listen.certificate if server.start.tls is None else directory / "tls/ca.pem"
+    runner = None if server.start.no_runner else OwnRunner(server.platform, server.url, ca)
     try:
-        (directory / ADDRESS).write_text(url_of(listen, sock) + "\n", "ascii")
+        (directory / ADDRESS).write_text(f"{server.url}\n", "ascii")
         (directory / PID).write_text(f"{os.getpid()}\n", "ascii")
-        server.run(sockets=[sock])
+        if runner is not None:
+            runner.start()
+        web.run(sockets=[server.sock])
     finally:
+        if runner is not None:
+            runner.stop()
         for name in (PID, ADDRESS):
             (directory / name).unlink(missing_ok=True)

@@ -198,13 +198,17 @@ class ProjectTold(Answer):
 class NewMember(Message):
     """``POST /v1/members``: a role for somebody, who is made known where they are not yet.
 
-    ``login`` is a word; a tenant's members sign in as ``word@tenant``. ``password`` false: they sign in with the identity provider.
+    ``login`` is a word; a tenant's members sign in as ``word@tenant``. ``email`` is the address by which the identity provider
+    knows them; ``password`` false: they sign in with the provider alone.
     """
 
     login: Slug
     role: Slug
     org: Name | None = None
     project: Name | None = None
+    email: (
+        Annotated[str, Field(max_length=254, pattern=r"^[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+$")] | None
+    ) = None
     password: bool = True
 
 

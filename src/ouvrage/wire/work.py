@@ -131,7 +131,7 @@ class NewOffer(Message):
     sla: Text | None = None
     audience: Annotated[str, _one_of(AUDIENCES)] = "tenants"
     channel: Slug = "own-tenants"
-    nodes: Annotated[list[Name], Field(max_length=1000)] = []
+    nodes: Annotated[list[Name], Field(max_length=1000, default_factory=list)]
     isolation: Annotated[str, _one_of(ISOLATIONS)] = "sandbox"
     document: Text | None = None
 

@@ -16,8 +16,9 @@ from ouvrage.base.time import SECOND
 from ouvrage.server.access import NodeDep, PlatformDep, acts, address_of, stranger
 from ouvrage.server.authorise import NODE, PUBLIC
 from ouvrage.server.context import Platform
-from ouvrage.server.services import files, nodes, runner
 from ouvrage.server.given import Given
+from ouvrage.server.services import files, metered, nodes, runner
+from ouvrage.wire.api import Done
 from ouvrage.wire.runner import (
     Ask,
     Enrol,
@@ -105,21 +106,41 @@ async def log(
 FileName = Annotated[str, Path(max_length=200)]
 
 
-@router.get("/v1/runner/attempts/{attempt}/files/{name}", response_class=FileResponse, **acts(NODE))
+@router.get(
+    "/v1/runner/attempts/{attempt}/inputs/{name}", response_class=FileResponse, **acts(NODE)
+)
 def fetch(platform: PlatformDep, actor: NodeDep, attempt: Id, name: FileName) -> FileResponse:
     """An input of the attempt's job."""
     path = files.input_of(platform, actor.id, attempt, name)
     return FileResponse(path, media_type="application/octet-stream")
 
 
-@router.put("/v1/runner/attempts/{attempt}/files/{name}", **acts(NODE))
+Hash = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")]
+
+
+@router.put("/v1/runner/attempts/{attempt}/outputs/{name}", **acts(NODE))
 async def send(
-    request: Request, platform: PlatformDep, actor: NodeDep, attempt: Id, name: FileName
+    request: Request,
+    platform: PlatformDep,
+    actor: NodeDep,
+    attempt: Id,
+    name: FileName,
+    sha256: Hash = None,
 ) -> FileTold:
-    """An output of the attempt's job, as raw bytes."""
+    """An output of the attempt's job, as raw bytes; with ``sha256`` it must be what it is said to be."""
     job = await run_in_threadpool(files.check_output, platform, actor.id, attempt, name)
-    taken = await files.take(platform, job.job, "out", name, request.stream())
+    taken = await files.take(platform, job.job, "out", name, request.stream(), sha256)
     row = await run_in_threadpool(files.keep_output, platform, job, name, taken)
     return FileTold(
         direction=row.direction, name=row.name, bytes=row.bytes, sha256=row.sha256, at_us=row.at_us
     )
+
+
+@router.put("/v1/runner/attempts/{attempt}/run", **acts(NODE))
+async def run(
+    request: Request, platform: PlatformDep, actor: NodeDep, attempt: Id, sha256: Hash = None
+) -> Done:
+    """What the attempt's meter wrote: the run of the same id, recorded with the platform's facts."""
+    content = await request.body()
+    await run_in_threadpool(metered.take, platform, actor.id, attempt, content, sha256)
+    return Done()

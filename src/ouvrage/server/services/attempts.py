@@ -15,9 +15,9 @@ from ouvrage.placement.lifecycle import Next, Past, after, avoided, billed
 from ouvrage.placement.order import Site, aged, spell
 from ouvrage.placement.snapshot import Policy
 from ouvrage.server.context import SERVER, Platform
+from ouvrage.server.recording import record, stated
 from ouvrage.server.services.leasing import end_lease, end_with_attempt, grant
 from ouvrage.server.services.snapshots import site_of
-from ouvrage.server.recording import record, stated
 from ouvrage.store.platform.machines import node_called, set_fence
 from ouvrage.store.platform.selling import LeaseRow, lease_of
 from ouvrage.store.platform.work import (

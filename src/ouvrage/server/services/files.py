@@ -16,7 +16,7 @@ from pathlib import Path
 from ouvrage.adapters.home import make_private
 from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.errors import Refused, conflict, unknown
+from ouvrage.server.errors import Refused, conflict, unknown, unreadable
 from ouvrage.server.recording import record
 from ouvrage.server.services.jobs import readable
 from ouvrage.server.services.meant import job_meant
@@ -40,9 +40,14 @@ def file_path(state_dir: Path, job: str, direction: str, name: str) -> Path:
 
 
 async def take(
-    platform: Platform, job: str, direction: str, name: str, chunks: AsyncIterable[bytes]
+    platform: Platform,
+    job: str,
+    direction: str,
+    name: str,
+    chunks: AsyncIterable[bytes],
+    sha256: str | None = None,
 ) -> Taken:
-    """Write a file as it comes; it appears under its name once all of it is on the disk."""
+    """Write a file as it comes; it appears under its name once all of it is on the disk, and is what was said."""
     path = file_path(platform.state_dir, job, direction, name)
     await asyncio.to_thread(_directories, platform.state_dir, path.parent)
     draft = path.with_name(f".{path.name}-{platform.ids()}")
@@ -56,6 +61,13 @@ async def take(
                 digest.update(chunk)
                 await asyncio.to_thread(file.write, chunk)
             await asyncio.to_thread(_synced, file.fileno(), file.flush)
+        if sha256 not in (None, digest.hexdigest()):
+            raise unreadable(
+                "file/damaged",
+                "what came is not what was sent",
+                hint="send it again",
+                field="sha256",
+            )
         draft.chmod(0o600)
         draft.replace(path)
     finally:

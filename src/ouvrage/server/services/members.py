@@ -19,16 +19,21 @@ from ouvrage.store.platform.people import (
     MemberRow,
     User,
     add_user,
+    change_user,
     end_sessions_of,
     memberships_of,
     revoke_tokens_of,
     user_called,
     user_of,
+    users_known_as,
     users_of,
 )
 from ouvrage.store.platform.tenancy import members_of, organisation_of, project_of, put_membership
 from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.api import MemberMade, MemberTold, NewMember, RoleHeld
+
+PENDING = "e-mail"
+"""The issuer of a member who has not signed in with the provider yet; the subject is the address."""
 
 
 def login_in(org: Organisation, word: str) -> str:
@@ -67,6 +72,7 @@ def create(tx: Transaction, platform: Platform, actor: Actor, asked: NewMember) 
         tx, platform, actor,
         org=org, word=asked.login, role=asked.role,
         project=project.project if project else None, with_password=asked.password,
+        email=asked.email,
     )  # fmt: skip
     return MemberMade(member=_told(tx.connection, org, user), password=password)
 
@@ -74,6 +80,7 @@ def create(tx: Transaction, platform: Platform, actor: Actor, asked: NewMember) 
 def add_member(
     tx: Transaction, platform: Platform, actor: Actor, *,
     org: Organisation, word: str, role: str, project: str | None, with_password: bool,
+    email: str | None = None,
 ) -> tuple[User, str | None]:  # fmt: skip
     """Write the membership, and the user with a password where they are new; the right was checked before."""
     check_role(org, role, project)
@@ -88,8 +95,23 @@ def add_member(
         if with_password:
             password = new_password(platform)
             set_password(tx, platform, user, password)
+    if email is not None:
+        _expect(tx.connection, user, email.lower())
     state_membership(tx, platform, actor, user, org.org, project, role)
     return user, password
+
+
+def _expect(connection: Connection, user: User, email: str) -> None:
+    """Take the identity provider's word for a member, once it says that this is their address."""
+    taken = [each for each in users_known_as(connection, PENDING, email) if each.org == user.org]
+    if taken and taken[0].user_id != user.user_id:
+        raise conflict(
+            "member/email",
+            f"{taken[0].login} has that address",
+            hint="each member has one of their own",
+            field="email",
+        )
+    change_user(connection, user.user_id, issuer=PENDING, subject=email)
 
 
 def state_membership(

@@ -110,7 +110,12 @@ def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]]) -> Node
         node=seen.node,
         name=seen.name,
         devices=tuple(
-            Device(device=d.device, model=d.model, fenced=(seen.node, d.device) in fenced)
+            Device(
+                device=d.device,
+                model=d.model,
+                memory_mib=d.memory_mib,
+                fenced=(seen.node, d.device) in fenced,
+            )
             for d in seen.devices
         ),
         cpus=seen.cpus,

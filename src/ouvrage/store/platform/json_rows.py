@@ -48,7 +48,7 @@ def values_of(kind: type[T], text: str) -> tuple[T, ...]:
 
 def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     """Insert a row, or change the one of the same key. Needs the writers' queue: see ``store.transaction``."""
-    keys = [column for column in table.primary_key.columns]
+    keys = list(table.primary_key.columns)
     others = {name: value for name, value in row.items() if name not in table.primary_key.columns}
     if others and _changed(connection, table, keys, row, others):
         return

@@ -118,13 +118,11 @@ def user_called(connection: Connection, login: str) -> User | None:
     return User(**_values(row)) if row else None
 
 
-def user_known_as(connection: Connection, issuer: str, subject: str, org: str) -> User | None:
-    """The user of an organisation whom an identity provider calls so."""
-    query = select(users).where(
-        users.c.issuer == issuer, users.c.subject == subject, users.c.org == org
-    )
-    row = connection.execute(query).first()
-    return User(**_values(row)) if row else None
+def users_known_as(connection: Connection, issuer: str, subject: str) -> list[User]:
+    """The users, one in each organisation, whom an identity provider calls so."""
+    query = select(users).where(users.c.issuer == issuer, users.c.subject == subject)
+    rows = connection.execute(query.order_by(users.c.user_id))
+    return [User(**_values(row)) for row in rows]
 
 
 def change_user(connection: Connection, user_id: str, **values: str | int | None) -> None:

@@ -54,7 +54,7 @@ def rows_held(store: Store) -> dict[Key, dict[str, Any]]:
         for name, (table, key) in _KEYS.items():
             for row in connection.execute(select(table)):
                 values = dict(row._mapping)
-                held[name, *(values[part] for part in key)] = values
+                held[(name, *(values[part] for part in key))] = values
     return held
 
 
