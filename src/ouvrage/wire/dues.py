@@ -135,10 +135,10 @@ class TaxTold(Answer):
 
 
 class NewInvoice(Message):
-    """``POST /v1/invoices``: issue what an organisation was charged up to the end of a period."""
+    """``POST /v1/invoices``: issue what an organisation was charged up to the end of a period (null: this month)."""
 
     org: Name
-    period: Month
+    period: Month | None = None
 
 
 class NewCredit(Message):

@@ -20,7 +20,7 @@ Org = Annotated[str | None, Query(max_length=200)]
 Lang = Annotated[str, Query(pattern="^(en|fr)$")]
 PERIOD = r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2}(\.\.[0-9]{4}-[0-9]{2}-[0-9]{2})?)?)?$"
 Asked = Annotated[
-    str, Query(pattern=PERIOD, description="A month 2026-11, a day, a year, or DAY..DAY.")
+    str | None, Query(pattern=PERIOD, description="A month 2026-11, a day, a year, or DAY..DAY.")
 ]
 
 
@@ -57,7 +57,7 @@ def issue(once: OnceDep, asked: NewInvoice) -> InvoiceTold:
 
 @router.get("/v1/invoices/draft", **acts("invoice.read"))
 def drafted(
-    platform: PlatformDep, actor: UserDep, period: Asked, org: Org = None, lang: Lang = "en"
+    platform: PlatformDep, actor: UserDep, period: Asked = None, org: Org = None, lang: Lang = "en"
 ) -> InvoiceTold:
     """The invoice as it would be issued now."""
     return invoices.told_of(platform, invoices.drafted(platform, actor, org, period), lang)
@@ -65,7 +65,7 @@ def drafted(
 
 @router.get("/v1/invoices/draft/page", response_class=HTMLResponse, **acts("invoice.read"))
 def drafted_page(
-    platform: PlatformDep, actor: UserDep, period: Asked, org: Org = None, lang: Lang = "en"
+    platform: PlatformDep, actor: UserDep, period: Asked = None, org: Org = None, lang: Lang = "en"
 ) -> HTMLResponse:
     """The draft as one page that needs nothing else."""
     return _page(platform, invoices.drafted(platform, actor, org, period), lang)
@@ -73,7 +73,7 @@ def drafted_page(
 
 @router.get("/v1/invoices/draft/paper", response_class=Response, **acts("invoice.read"))
 def drafted_paper(
-    platform: PlatformDep, actor: UserDep, period: Asked, org: Org = None, lang: Lang = "en"
+    platform: PlatformDep, actor: UserDep, period: Asked = None, org: Org = None, lang: Lang = "en"
 ) -> Response:
     """The draft as PDF."""
     return _paper(platform, invoices.drafted(platform, actor, org, period), lang)

@@ -15,7 +15,7 @@ from ouvrage.base.time import HOUR
 from ouvrage.books.dues.account import Account, running_nano
 from ouvrage.books.dues.charging import Charged, charges_due
 from ouvrage.books.dues.lease import Ended, Lease, amount_nano, burn_per_hour
-from ouvrage.books.period import month_of
+from ouvrage.books.period import Period, month_of, period_named
 from ouvrage.model.selling import OwnOffer
 from ouvrage.model.tenancy import Organisation
 from ouvrage.server.context import Platform
@@ -105,6 +105,11 @@ def charge_months(platform: Platform, tx: Transaction, rows: Sequence[LeaseRow])
     ]
     if over:
         charge(platform, tx, over)
+
+
+def period_asked(name: str | None, now_us: int) -> Period:
+    """The period of a name; without one this month."""
+    return month_of(now_us, ZONE) if name is None else period_named(name, ZONE)
 
 
 def tax_of(connection: Connection, org: Organisation, channel: str = "own") -> Fraction | None:

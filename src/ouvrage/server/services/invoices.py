@@ -29,7 +29,7 @@ from ouvrage.books.dues.invoice import (
 from ouvrage.books.dues.invoice_json import invoice_json
 from ouvrage.books.dues.record import SALES_TAX, DuesRecord
 from ouvrage.books.known import FOR_EVER, Known
-from ouvrage.books.period import Period, day_of, period_named
+from ouvrage.books.period import Period, day_of
 from ouvrage.console.invoice_view import Letterhead, Shown, shown
 from ouvrage.console.invoice_words import language
 from ouvrage.model.dues import TenantInvoice
@@ -40,7 +40,7 @@ from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import conflict, unknown
 from ouvrage.server.recording import record, stated
-from ouvrage.server.services.billing import ZONE, billed, charge, keep
+from ouvrage.server.services.billing import ZONE, billed, charge, keep, period_asked
 from ouvrage.server.services.counted import counted
 from ouvrage.server.services.naming import organisation_meant, owner
 from ouvrage.server.services.payments import orgs_paying
@@ -88,10 +88,10 @@ class Made:
     corrects: str | None
 
 
-def drafted(platform: Platform, actor: Actor, org: str | None, period: str) -> Made:
+def drafted(platform: Platform, actor: Actor, org: str | None, period: str | None) -> Made:
     """The invoice of an organisation as it would be issued now, with what still runs beside it."""
-    asked = period_named(period, ZONE)
     now = platform.clock()
+    asked = period_asked(period, now)
     with platform.reading() as connection:
         found = organisation_meant(connection, actor, org)
         authorise(actor, "invoice.read", org=found.org)
@@ -200,7 +200,7 @@ def issue(tx: Transaction, platform: Platform, actor: Actor, asked: NewInvoice) 
     """Issue what an organisation was charged up to the end of a period, or up to now where that comes first."""
     org = organisation_meant(tx.connection, actor, asked.org)
     authorise(actor, "invoice.create", org=org.org)
-    period = period_named(asked.period, ZONE)
+    period = period_asked(asked.period, tx.now_us)
     if period.from_us > tx.now_us:
         raise conflict(
             "invoice/too-early",

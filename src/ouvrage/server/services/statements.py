@@ -14,10 +14,9 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.ids import code_of
 from ouvrage.base.time import utc_text
 from ouvrage.books.dues.lease import amount_nano, amount_text
-from ouvrage.books.period import month_of, period_named
 from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.services.billing import ZONE, account
+from ouvrage.server.services.billing import account, period_asked
 from ouvrage.server.services.naming import organisation_meant
 from ouvrage.store.platform.dues import (
     charged_before,
@@ -38,7 +37,7 @@ def statement(
 ) -> StatementTold:
     """An organisation's account over a period (None: this month)."""
     now = platform.clock()
-    asked = month_of(now, ZONE) if period is None else period_named(period, ZONE)
+    asked = period_asked(period, now)
     with platform.reading() as connection:
         found = organisation_meant(connection, actor, org)
         authorise(actor, "invoice.read", org=found.org)

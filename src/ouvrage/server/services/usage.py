@@ -19,11 +19,11 @@ from ouvrage.base.time import SECOND, utc_text
 from ouvrage.books.dues.budgets import spent_between
 from ouvrage.books.dues.charging import charged_nano, of_cost
 from ouvrage.books.dues.lease import Lease, amount_text
-from ouvrage.books.period import Period, month_of, period_named
+from ouvrage.books.period import Period
 from ouvrage.model.tenancy import Organisation, Project
 from ouvrage.server.authorise import authorise, may, visible_projects
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.services.billing import ZONE, account, billed
+from ouvrage.server.services.billing import account, billed, period_asked
 from ouvrage.server.services.naming import organisation_meant, project_meant
 from ouvrage.store.platform.dues import charges_of_leases, leases_meeting
 from ouvrage.store.platform.tenancy import list_projects
@@ -61,7 +61,7 @@ def usage(
 ) -> UsageTold:
     """What an organisation, or one of its projects, cost in a period (None: this month)."""
     now = platform.clock()
-    asked = month_of(now, ZONE) if period is None else period_named(period, ZONE)
+    asked = period_asked(period, now)
     with platform.reading() as connection:
         organisation, projects = _meant(connection, actor, org, project)
         rows = _rows(connection, organisation, projects, by, asked, now)
