@@ -13,10 +13,10 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
+from ouvrage.base.numbers import NANO
 from ouvrage.books.account import Account, account
 from ouvrage.books.calendar import SOLD
 from ouvrage.books.cells import UNNAMED, Cell
-from ouvrage.books.money import NANO
 from ouvrage.books.period import Period, day_of, day_start, month_of
 from ouvrage.books.record import Known, OwnerRecord
 

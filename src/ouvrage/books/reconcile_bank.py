@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from ouvrage.base.numbers import number
 from ouvrage.base.time import DAY
 from ouvrage.books.bank_items import Item, claims, lines, names_number, names_payer
-from ouvrage.books.money import factor_of, number, rate_at
+from ouvrage.books.money import factor_of, rate_at
 from ouvrage.books.period import Period
+from ouvrage.books.reconcile_tenants import paid_items
 from ouvrage.books.record import OwnerRecord
 
 CERTAINTY = ("certain", "likely", "possible")
@@ -64,7 +66,7 @@ class Banked:
 
 def banked(record: OwnerRecord) -> Banked:
     """The documents of an owner against the lines of the bank, over everything known."""
-    left, loose = list(claims(record)), list(lines(record))
+    left, loose = [*claims(record), *paid_items(record)], list(lines(record))
     matches: list[Match] = []
     for step in (_one_to_one, _several_claims, _several_lines, _parts, _exchanged):
         for match in step(record, left, loose):

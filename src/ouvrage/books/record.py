@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.cluster_states import states_of
+from ouvrage.books.dues.earned import earnings_of
+from ouvrage.books.dues.earned import states_of as leased_states
+from ouvrage.books.dues.record import DUES_KINDS, NOTHING, DuesRecord, dues_record
 from ouvrage.books.known import FOR_EVER, Known
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
@@ -37,7 +40,8 @@ K = TypeVar("K")
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
-    What a cluster's accounting says of the owner's nodes stands among the ``states``.
+    What a cluster's accounting and a platform's leases say of the owner's nodes stands among the ``states``, a platform's
+    charges among the ``earnings``; ``tenants`` is what its tenants owe.
     ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
     latest moment at which any of them was recorded, 0 where there is none.
     """
@@ -67,6 +71,7 @@ class OwnerRecord:
     inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
     homes: Mapping[str, tuple[Known[Node], ...]]
     as_of: int = 0
+    tenants: DuesRecord = NOTHING
 
     def site(self, name: str) -> Known[Site] | None:
         """The site of a name, as last stated."""
@@ -128,18 +133,23 @@ _FIELDS: dict[type, str] = {
 }
 OWNER_KINDS: tuple[str, ...] = tuple(kind.KIND for kind in _FIELDS)
 """The kinds of facts that the books read; withdrawals may concern any of them."""
-BOOK_KINDS: tuple[str, ...] = (*OWNER_KINDS, Withdrawal.KIND)
+BOOK_KINDS: tuple[str, ...] = tuple(dict.fromkeys((*OWNER_KINDS, *DUES_KINDS, Withdrawal.KIND)))
+
+_READ = frozenset((*OWNER_KINDS, Withdrawal.KIND))
 
 
 def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
     """The owner's facts among some records, those that nothing corrected or withdrew."""
     ours = [entry for entry in records if entry.fact.kind in BOOK_KINDS]
     found: dict[str, list[Known[Any]]] = {name: [] for name in _FIELDS.values()}
-    for known in _decoded(ours):
+    tenants = dues_record(ours)
+    for known in _decoded(entry for entry in ours if entry.fact.kind in _READ):
         found[_FIELDS[type(known.value)]].append(known)
     nodes = {each.value.node for each in found["nodes"]}
     rows, events = found["cluster_rows"], found["cluster_events"]
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
+    found["states"] += leased_states(tenants)
+    found["earnings"] += earnings_of(tenants)
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
@@ -148,6 +158,7 @@ def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
     return OwnerRecord(
         terms=terms,
         as_of=as_of,
+        tenants=tenants,
         placed=_grouped(kept["devices"], lambda value: value.device),
         inside=_grouped(kept["devices"], lambda value: value.node),
         homes=_grouped(kept["nodes"], lambda value: value.node),

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ouvrage.base.numbers import NANO, number
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.books.account import Account
 from ouvrage.books.calendar import SOLD, Stretch
 from ouvrage.books.cells import UNNAMED
 from ouvrage.books.electricity import ENERGY, IDLE_ENERGY
-from ouvrage.books.money import NANO, number
 from ouvrage.books.record import OwnerRecord
 
 

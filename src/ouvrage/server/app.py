@@ -45,6 +45,8 @@ ROUTES = (
     "jobs",
     "job_output",
     "runner",
+    "money",
+    "invoices",
 )
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
