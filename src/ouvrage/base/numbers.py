@@ -73,7 +73,9 @@ def split_whole(total: int, weights: Sequence[int | Fraction]) -> list[int]:
         raise ValueError("weights must be non-negative with a positive sum")
     shares = [divmod(total * weight, weight_sum) for weight in weights]
     parts = [int(part) for part, _ in shares]
-    order = sorted(range(len(parts)), key=lambda i: (-shares[i][1], i))
-    for i in order[: total - sum(parts)]:
-        parts[i] += 1
+    left = total - sum(parts)
+    if left:
+        rests = [-rest for _, rest in shares]
+        for i in sorted(range(len(parts)), key=rests.__getitem__)[:left]:
+            parts[i] += 1
     return parts

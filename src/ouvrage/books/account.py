@@ -164,7 +164,7 @@ def _tax(record: OwnerRecord, grid: Grid, sums: Sums, unknown: Unknown) -> None:
         held.nano += nano
         held.by_grade[rate.grade] = held.by_grade.get(rate.grade, 0) + nano
         held.methods[how] = None
-        held.keys.update(dict.fromkeys(rate.keys))
+        held.keys.add(rate.keys)
 
 
 def _profits(sums: Sums) -> Iterable[tuple[Cell, int]]:

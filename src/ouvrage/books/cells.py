@@ -20,6 +20,7 @@ from ouvrage.books.money import nano
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import TermBook
+from ouvrage.evidence.fact_keys import FactKeys
 
 T = TypeVar("T")
 UNNAMED = "unnamed"
@@ -45,7 +46,7 @@ class Sum:
     nano: int = 0
     by_grade: dict[Grade, int] = field(default_factory=dict)
     methods: dict[str, None] = field(default_factory=dict)
-    keys: dict[str, None] = field(default_factory=dict)
+    keys: FactKeys = field(default_factory=FactKeys)
 
 
 Sums = dict[tuple[str, Cell], Sum]
@@ -67,7 +68,7 @@ class Amount:
     value: Fraction
     grade: Grade
     method: str
-    keys: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
 
 
 def post(sums: Sums, amount: Amount, weights: Weights) -> None:
@@ -91,8 +92,7 @@ def _add(sums: Sums, amount: Amount, cell: Cell, part: int) -> None:
     held.nano += part
     held.by_grade[amount.grade] = held.by_grade.get(amount.grade, 0) + abs(part)
     held.methods[amount.method] = None
-    for key in amount.keys:
-        held.keys[key] = None
+    held.keys.add(amount.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,7 +185,7 @@ def _chosen(made: Account, cells: tuple[Cell, ...]) -> _Chosen:
             for grade, nano in held.by_grade.items():
                 into.by_grade[grade] = into.by_grade.get(grade, 0) + nano
             into.methods.update(held.methods)
-            into.keys.update(held.keys)
+            into.keys.add(held.keys)
     return _Chosen(made=made, cells=cells, lines=lines, currency=made.grid.currency)
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
 
 WORDS = {grade: grade.word for grade in Grade}
+GRADES = {word: grade for grade, word in WORDS.items()}
 CONTENT = ("kind", "version", "subject", "valid_from", "valid_to", "grade", "payload", "corrects")
 
 
@@ -71,6 +73,49 @@ class Recorded:
     recorded_at: int
     fact: Fact
     stored_sha256: str | None = None
+
+
+class Line(NamedTuple):
+    """A fact as it lies in a store, without its hash and its place: what reads very many takes these.
+
+    ``grade`` is one of the words of ``GRADES``.
+    """
+
+    source: str
+    id: str
+    kind: str
+    version: int
+    subject: str
+    valid_from: int
+    valid_to: int | None
+    recorded_at: int
+    grade: str
+    payload: str
+    corrects: str | None
+
+    @property
+    def key(self) -> str:
+        """``source/id``, as of the fact."""
+        return f"{self.source}/{self.id}"
+
+
+def line_of(entry: Recorded) -> Line:
+    """A record as a line."""
+    fact = entry.fact
+    return Line(
+        fact.source, fact.id, fact.kind, fact.version, fact.subject, fact.valid_from, fact.valid_to,
+        entry.recorded_at, WORDS[fact.grade], fact.payload, fact.corrects,
+    )  # fmt: skip
+
+
+def record_of(line: Line) -> Recorded:
+    """The record of a line; its place in the ledger is not known, and 0."""
+    fact = Fact(
+        source=line.source, id=line.id, kind=line.kind, version=line.version, subject=line.subject,
+        valid_from=line.valid_from, valid_to=line.valid_to, grade=GRADES[line.grade], payload=line.payload,
+        corrects=line.corrects,
+    )  # fmt: skip
+    return Recorded(seq=0, recorded_at=line.recorded_at, fact=fact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ouvrage.ledger.facts import Recorded
+from ouvrage.ledger.facts import Line, Recorded, record_of
 from ouvrage.model.records import Withdrawal
 
 Correctors = Mapping[str, Sequence[Recorded]]
@@ -30,6 +30,17 @@ def in_force(recorded: Iterable[Recorded]) -> list[Recorded]:
         entries = _outcomes(entries, correctors)
     kept = [entry for entry in entries if entry.fact.kind != Withdrawal.KIND]
     return sorted(kept, key=_place)
+
+
+def lines_in_force(lines: Sequence[Line]) -> list[Line]:
+    """``in_force`` for lines, in their own order: only those that a correction concerns are weighed."""
+    targets = {line.corrects for line in lines if line.corrects is not None}
+    if not targets:
+        return [line for line in lines if line.kind != Withdrawal.KIND]
+    concerned = [line for line in lines if line.corrects is not None or line.key in targets]
+    standing = {entry.fact.key for entry in in_force(map(record_of, concerned))}
+    fallen = {line.key for line in concerned} - standing
+    return [line for line in lines if line.kind != Withdrawal.KIND and line.key not in fallen]
 
 
 def circular(recorded: Iterable[Recorded]) -> list[Recorded]:
