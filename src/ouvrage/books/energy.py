@@ -20,7 +20,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import split_whole
 from ouvrage.base.time import SECOND
 from ouvrage.books.calendar import Stretch
-from ouvrage.books.cells import Cell, Grid, cell_of
+from ouvrage.books.cells import Cell, Grid
 from ouvrage.books.record import Known, MeterRead, OwnerRecord
 from ouvrage.books.spans import merged
 from ouvrage.books.tariffs import KWH, PriceBook
@@ -295,11 +295,11 @@ class _Taking:
         cuts = {at for part in whole for at in (part.from_us, part.to_us)}
         cuts |= {at for span in cooled for at in span}
         places = sorted(terms.edges(f"node:{node}", ("pue", "cooling_metered")))
-        for device, stretches in self.grid.stretches[node].items():
+        for device, lane in self.grid.lanes[node].items():
             about = f"device:{device}"
             inside = sorted({*cuts, *edges, *places, *terms.edges(about, TERMS)})
-            for stretch in stretches:
-                cell, share = cell_of(stretch), _AT_WORK.get(stretch.state, _NO_WORK)
+            for stretch, cell in zip(lane.stretches, lane.cells, strict=True):
+                share = _AT_WORK.get(stretch.state, _NO_WORK)
                 first = bisect_right(inside, stretch.from_us)
                 last = bisect_left(inside, stretch.to_us)
                 for begins, ends in pairwise((stretch.from_us, *inside[first:last], stretch.to_us)):
