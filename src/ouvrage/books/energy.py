@@ -188,8 +188,9 @@ class _Taking:
         self.edges = [at for at in book.edges() if self.begins < at < self.ends]
         self.notes: dict[str, None] = {}
         self.about: dict[str, list[MeterRead]] = {}
+        begins, ends = self.begins, self.ends
         for read in record.energy:
-            if read.meets(self.begins, self.ends) and read.valid_to is not None:
+            if read.valid_to is not None and read.valid_from < ends and begins < read.valid_to:
                 self.about.setdefault(read.about, []).append(read)
         self.site = f"site:{grid.site}"
         self.cooling = self._cooling()
@@ -298,12 +299,15 @@ class _Taking:
         for device, lane in self.grid.lanes[node].items():
             about = f"device:{device}"
             inside = sorted({*cuts, *edges, *places, *terms.edges(about, TERMS)})
+            same: list[Known[Fraction] | None] | None = None
             for stretch, cell in zip(lane.stretches, lane.cells, strict=True):
                 share = _AT_WORK.get(stretch.state, _NO_WORK)
                 first = bisect_right(inside, stretch.from_us)
                 last = bisect_left(inside, stretch.to_us)
                 for begins, ends in pairwise((stretch.from_us, *inside[first:last], stretch.to_us)):
-                    idle, load = (terms.at(about, name, begins) for name in TERMS)
+                    if inside or same is None:
+                        same = [terms.at(about, name, begins) for name in TERMS]
+                    idle, load = same
                     yield _Piece(
                         stretch=stretch, cell=cell, from_us=begins, to_us=ends, idle=idle, load=load,
                         share=share, cut=bisect_right(edges, begins), place=bisect_right(places, begins),
@@ -353,8 +357,8 @@ class _Taking:
         alike = None if counted or self.keeps_load else Running(parts, self._cost)
         for begins, ends, inside in _frames(pieces, self.begins, self.ends):
             over = alike.over(begins, ends) if alike is not None and inside else None
-            if over is not None:
-                self._share_out(about, over, ends - begins, inside)
+            if over is not None and alike is not None:
+                self._share_out(about, over, alike, ends - begins, inside)
                 continue
             runs: dict[tuple[object, ...], list[Part]] = {}
             at = begins
@@ -369,23 +373,24 @@ class _Taking:
             for run in runs.values():
                 self._give(about, run, inside)
 
-    def _share_out(self, about: str, over: Over, us: int, pieces: Sequence[_Piece]) -> None:
+    def _share_out(
+        self, about: str, over: Over, read: Running, us: int, pieces: Sequence[_Piece]
+    ) -> None:
         """``_give`` where parts alike cover all of a frame: its pieces differ in their power alone."""
         self.read_j[about] = self.read_j.get(about, 0) + over.joules
         powers = [p.milliwatts or self._milliwatts(p) for p in pieces]
         powers = powers if any(powers) else [1] * len(pieces)
         parts, costs = split_whole(over.joules, powers), split_whole(over.cost, powers)
-        like, keys = over.like, over.keys
+        like = over.like
         for piece, joules, cost in zip(pieces, parts, costs, strict=True):
-            if piece.like is not like:
-                piece.like = like
-                piece.given = self._used(piece, like.grade, _BY_POWER.format(like.scope))
             used = piece.given
-            assert used is not None
+            if used is None or piece.like is not like:
+                used = piece.given = self._used(piece, like.grade, _BY_POWER.format(like.scope))
+                used.facts.add(read.keys(piece.from_us, piece.to_us, like))
+                piece.like = like
             used.us += us
             used.joules += joules
             used.cost += cost
-            used.facts.add(keys)
         self.metered_us += us * len(pieces)
 
     def _give(self, about: str, run: Sequence[Part], pieces: Sequence[_Piece]) -> None:

@@ -9,9 +9,9 @@ evenly over its time in whole joules, so that any cut of it adds up to it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from ouvrage.base.grades import Grade
@@ -69,10 +69,6 @@ class Meters:
     def __bool__(self) -> bool:
         return any(self._parts)
 
-    def alone(self) -> list[Turn] | None:
-        """The readings in turn of the only meter there is; None where there are several."""
-        return self._parts[0] if len(self._parts) == 1 else None
-
     def edges(self) -> set[int]:
         """Where a reading begins or ends."""
         return {at for parts in self._parts for part in parts for at in part[:2]}
@@ -109,21 +105,23 @@ def metered(
     reads: Reads, scopes: Sequence[str], from_us: int, to_us: int, cuts: Iterable[int] = ()
 ) -> list[Part]:
     """The metered parts of a stretch of time, cut at some moments; the first scope counts."""
+    if not reads:
+        return []
+    cuts = list(cuts)
+    found = _in_turn(reads, scopes, from_us, to_us, cuts)
+    if found is not None:
+        return found
     by_scope = [
         (scope, Meters(read for read in reads if read.scope == scope)) for scope in scopes
     ]
     by_scope = [(scope, meters) for scope, meters in by_scope if meters]
     if not by_scope:
         return []
-    if len(by_scope) == 1:
-        alone = by_scope[0][1].alone()
-        if alone is not None:
-            return _of_one(alone, by_scope[0][0], from_us, to_us, sorted(cuts))
     edges = {from_us, to_us, *cuts}
     for _, meters in by_scope:
         edges |= meters.edges()
     inside = sorted(at for at in edges if from_us <= at <= to_us)
-    found: list[Part] = []
+    found = []
     for begins, ends in pairwise(inside):
         for scope, meters in by_scope:
             standing = meters.at(begins)
@@ -133,18 +131,26 @@ def metered(
     return found
 
 
-def _of_one(
-    turns: Sequence[Turn], scope: str, from_us: int, to_us: int, cuts: Sequence[int]
-) -> list[Part]:
-    """``metered`` where a single meter reads: its readings in turn, without looking for others."""
-    found: list[Part] = []
-    for begins, ends, read in turns:
-        begins, ends = max(begins, from_us), min(ends, to_us)
-        if begins >= ends:
-            continue
-        inside = cuts[bisect_right(cuts, begins) : bisect_left(cuts, ends)] if cuts else ()
-        found += [_part(a, b, scope, (read,)) for a, b in pairwise((begins, *inside, ends))]
-    return found
+def _in_turn(
+    reads: Reads, scopes: Sequence[str], from_us: int, to_us: int, cuts: Sequence[int]
+) -> list[Part] | None:
+    """``metered`` where one meter reads on and on without a gap of its own; None where it is not so."""
+    if cuts or len({(read.meter, read.scope) for read in reads}) != 1:
+        return None
+    at, scope = reads[0].valid_from, reads[0].scope
+    for _, _, _, _, _, covered, begins, ends, _, _ in reads:
+        if ends is None or begins < at or not 0 < ends - begins <= covered:
+            return None
+        at = ends
+    if scope not in scopes or at <= from_us or reads[0].end <= from_us or reads[-1].valid_from >= to_us:
+        return None
+    parts = [
+        Part(read.valid_from, read.valid_to or 0, read.energy_j, _ALL, scope, (read,)) for read in reads
+    ]
+    for index in (0, -1):
+        if parts[index].from_us < from_us or parts[index].to_us > to_us:
+            parts[index] = cut_to(parts[index], from_us, to_us)
+    return parts
 
 
 _ALL = Fraction(1)
@@ -177,7 +183,6 @@ class Over(NamedTuple):
 
     joules: int
     cost: int
-    keys: tuple[str, ...]
     like: Like
 
 
@@ -191,35 +196,58 @@ class Running:
         self._parts, self._cost = parts, cost
         self._begins = [part.from_us for part in parts]
         self._ends = [part.to_us for part in parts]
-        self._keys = [part.keys for part in parts]
-        self._joules = [0, *accumulate(part.joules for part in parts)]
+        self._joules = [0, *accumulate([part.joules for part in parts])]
         self._costs = [0, *accumulate(map(cost, parts))]
         self._rows: list[Like] = []
         row, ended = None, 0
         for part in parts:
-            like = (part.grade, part.scope, part.covered)
-            if row is None or part.from_us != ended or like != row:
+            grade, (begins, ends, _, covered, scope, _) = part.grade, part
+            like = (grade, scope, covered)
+            if row is None or begins != ended or like != row:
                 row = Like(*like)
             self._rows.append(row)
-            ended = part.to_us
+            ended = ends
 
     def over(self, from_us: int, to_us: int) -> Over | None:
         """What was read over a stretch; None where not all of it is metered, alike and to the full."""
-        first, last = bisect_right(self._ends, from_us), bisect_left(self._begins, to_us) - 1
+        begins, ends = self._begins, self._ends
+        first, last = bisect_right(ends, from_us), bisect_left(begins, to_us) - 1
         if first > last or self._rows[first] is not self._rows[last]:
             return None
         like = self._rows[first]
-        if like.covered < 1 or self._begins[first] > from_us or self._ends[last] < to_us:
+        if like.covered < 1 or begins[first] > from_us or ends[last] < to_us:
             return None
         joules = self._joules[last + 1] - self._joules[first]
         cost = self._costs[last + 1] - self._costs[first]
-        for index in {first, last}:
-            part = self._parts[index]
-            if part.from_us < from_us or part.to_us > to_us:
+        if begins[first] < from_us or ends[last] > to_us:
+            for index in {first, last}:
+                part = self._parts[index]
                 cut = cut_to(part, from_us, to_us)
                 joules += cut.joules - part.joules
                 cost += self._cost(cut) - self._cost(part)
-        return Over(joules, cost, tuple(chain(*self._keys[first : last + 1])), like)
+        return Over(joules, cost, like)
+
+    def keys(self, from_us: int, to_us: int, like: Like) -> KeysOver:
+        """The facts of the parts of a row that lie in a stretch, not looked up yet."""
+        first, last = bisect_right(self._ends, from_us), bisect_left(self._begins, to_us)
+        return KeysOver(self._parts, self._rows, like, first, last)
+
+
+class KeysOver:
+    """The keys of some parts of a row, made when they are walked."""
+
+    __slots__ = ("_first", "_last", "_like", "_parts", "_rows")
+
+    def __init__(
+        self, parts: Sequence[Part], rows: Sequence[Like], like: Like, first: int, last: int
+    ) -> None:
+        self._parts, self._rows, self._like = parts, rows, like
+        self._first, self._last = first, last
+
+    def __iter__(self) -> Iterator[str]:
+        for index in range(self._first, self._last):
+            if self._rows[index] is self._like:
+                yield from self._parts[index].keys
 
 
 def cut_to(part: Part, from_us: int, to_us: int) -> Part:
