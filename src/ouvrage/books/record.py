@@ -177,10 +177,10 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     nodes = {each.value.node for each in found["nodes"]}
     rows, events = found["cluster_rows"], found["cluster_events"]
     for each in (rows, events, found["cluster_whole"]):
-        each.sort(key=attrgetter("valid_from", "key"))
+        _put_in_order(each)
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
     for each in found.values():
-        each.sort(key=attrgetter("valid_from", "key"))
+        _put_in_order(each)
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
     kept: dict[str, Any] = {name: tuple(each) for name, each in found.items()}
     as_of = max((line.recorded_at for line in ours), default=0)
@@ -201,6 +201,12 @@ def _grouped(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, tupl
     return {name: tuple(each) for name, each in found.items()}
 
 
+def _put_in_order(entries: list[Any]) -> None:
+    """By time, then key; two sorts of plain numbers and texts take less than one of pairs."""
+    entries.sort(key=attrgetter("key"))
+    entries.sort(key=attrgetter("valid_from"))
+
+
 def _by_kind(lines: Sequence[Line]) -> dict[tuple[str, int], list[Line]]:
     found: dict[tuple[str, int], list[Line]] = {}
     for line in lines_in_force(lines):
@@ -209,6 +215,7 @@ def _by_kind(lines: Sequence[Line]) -> dict[tuple[str, int], list[Line]]:
 
 
 def _decoded(kind: str, version: int, lines: Sequence[Line]) -> Iterator[Known[Any]]:
+    says_who = hasattr(KINDS[kind, version], "said_by")
     values = values_of(kind, version, [line.payload for line in lines])
     for line, value in zip(lines, values, strict=True):
         if value is not None:
@@ -217,8 +224,8 @@ def _decoded(kind: str, version: int, lines: Sequence[Line]) -> Iterator[Known[A
                 valid_from=line.valid_from,
                 valid_to=line.valid_to,
                 grade=GRADES[line.grade],
-                key=f"{line.source}/{line.id}",
-                said_by=getattr(value, "said_by", ""),
+                key=line.key,
+                said_by=value.said_by if says_who else "",
             )
 
 
@@ -227,5 +234,5 @@ def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:
     for line, row in zip(lines, rows, strict=True):
         if row is not None:
             yield MeterRead(
-                *row, line.valid_from, line.valid_to, GRADES[line.grade], f"{line.source}/{line.id}"
+                *row, line.valid_from, line.valid_to, GRADES[line.grade], line.key
             )

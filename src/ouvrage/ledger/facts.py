@@ -76,16 +76,14 @@ class Recorded:
 
 
 class Line(NamedTuple):
-    """A fact as it lies in a store, without its hash and its place: what reads very many takes these.
+    """What a fact says, under its key, as a store reads very many: without its subject and its hash.
 
     ``grade`` is one of the words of ``GRADES``.
     """
 
-    source: str
-    id: str
+    key: str
     kind: str
     version: int
-    subject: str
     valid_from: int
     valid_to: int | None
     recorded_at: int
@@ -93,29 +91,14 @@ class Line(NamedTuple):
     payload: str
     corrects: str | None
 
-    @property
-    def key(self) -> str:
-        """``source/id``, as of the fact."""
-        return f"{self.source}/{self.id}"
-
 
 def line_of(entry: Recorded) -> Line:
     """A record as a line."""
     fact = entry.fact
     return Line(
-        fact.source, fact.id, fact.kind, fact.version, fact.subject, fact.valid_from, fact.valid_to,
-        entry.recorded_at, WORDS[fact.grade], fact.payload, fact.corrects,
+        fact.key, fact.kind, fact.version, fact.valid_from, fact.valid_to, entry.recorded_at,
+        WORDS[fact.grade], fact.payload, fact.corrects,
     )  # fmt: skip
-
-
-def record_of(line: Line) -> Recorded:
-    """The record of a line; its place in the ledger is not known, and 0."""
-    fact = Fact(
-        source=line.source, id=line.id, kind=line.kind, version=line.version, subject=line.subject,
-        valid_from=line.valid_from, valid_to=line.valid_to, grade=GRADES[line.grade], payload=line.payload,
-        corrects=line.corrects,
-    )  # fmt: skip
-    return Recorded(seq=0, recorded_at=line.recorded_at, fact=fact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

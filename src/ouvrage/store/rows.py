@@ -71,7 +71,10 @@ def recorded_of(row: Row[Any]) -> Recorded:
     return Recorded(seq=seq, recorded_at=at, fact=fact, stored_sha256=sha256)
 
 
-LINE = tuple(facts.c[name] for name in Line._fields)
+LINE = (
+    facts.c.source + "/" + facts.c.id,
+    *(facts.c[name] for name in Line._fields if name != "key"),
+)
 """The columns of which a line is made."""
 
 
@@ -79,7 +82,7 @@ def lines_of(rows: Iterable[Sequence[Any]]) -> list[Line]:
     """The lines that rows of the columns of ``LINE`` hold."""
     found = list(map(Line._make, rows))
     for word in {line.grade for line in found} - GRADES.keys():
-        _grade(word, next(f"{line.key}" for line in found if line.grade == word))
+        _grade(word, next(line.key for line in found if line.grade == word))
     return found
 
 
