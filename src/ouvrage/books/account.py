@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
@@ -75,8 +74,7 @@ def account(record: OwnerRecord, site: str, period: Period, sums: Sums | None = 
     hours: dict[Cell, dict[str, int]] = {}
     graded: dict[Cell, dict[Grade | None, int]] = {}
     facts: dict[Cell, FactKeys] = {}
-    lanes = (lane for devices in grid.lanes.values() for lane in devices.values())
-    for cell, stretch in chain.from_iterable(zip(lane.cells, lane.stretches) for lane in lanes):
+    for cell, stretch in grid.by_cell():
         if cell not in hours:
             hours[cell], graded[cell], facts[cell] = {}, {}, FactKeys()
         states, grades, us = hours[cell], graded[cell], stretch.us

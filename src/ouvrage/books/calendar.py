@@ -139,9 +139,7 @@ def node_calendar(record: OwnerRecord, node: str, period: Period) -> dict[str, t
     return {device: tuple(stretches) for device, stretches in found.items()}
 
 
-def _in_turn(
-    said: Sequence[Said], slot: Slot
-) -> list[tuple[int, int, Said | None]] | None:
+def _in_turn(said: Sequence[Said], slot: Slot) -> list[tuple[int, int, Said | None]] | None:
     """What is said of one slot, with the time between; None where statements overlap or count."""
     found: list[tuple[int, int, Said | None]] = []
     at, until = slot.from_us, None

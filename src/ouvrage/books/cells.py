@@ -140,6 +140,12 @@ class Grid:
             for stretches in devices.values():
                 yield from stretches
 
+    def by_cell(self) -> Iterator[tuple[Cell, Stretch]]:
+        """Every stretch of every device with its cell."""
+        for devices in self.lanes.values():
+            for lane in devices.values():
+                yield from zip(lane.cells, lane.stretches, strict=True)
+
     def weights(
         self, about: str, from_us: int, to_us: int, only: str | None = None
     ) -> list[tuple[Cell, int]]:

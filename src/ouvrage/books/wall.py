@@ -111,9 +111,7 @@ def metered(
     found = _in_turn(reads, scopes, from_us, to_us, cuts)
     if found is not None:
         return found
-    by_scope = [
-        (scope, Meters(read for read in reads if read.scope == scope)) for scope in scopes
-    ]
+    by_scope = [(scope, Meters(read for read in reads if read.scope == scope)) for scope in scopes]
     by_scope = [(scope, meters) for scope, meters in by_scope if meters]
     if not by_scope:
         return []
@@ -142,10 +140,16 @@ def _in_turn(
         if ends is None or begins < at or not 0 < ends - begins <= covered:
             return None
         at = ends
-    if scope not in scopes or at <= from_us or reads[0].end <= from_us or reads[-1].valid_from >= to_us:
+    if (
+        scope not in scopes
+        or at <= from_us
+        or reads[0].end <= from_us
+        or reads[-1].valid_from >= to_us
+    ):
         return None
     parts = [
-        Part(read.valid_from, read.valid_to or 0, read.energy_j, _ALL, scope, (read,)) for read in reads
+        Part(read.valid_from, read.valid_to or 0, read.energy_j, _ALL, scope, (read,))
+        for read in reads
     ]
     for index in (0, -1):
         if parts[index].from_us < from_us or parts[index].to_us > to_us:
