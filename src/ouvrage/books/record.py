@@ -233,4 +233,5 @@ def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:
     rows = rows_of(EnergyRead, [line.payload for line in lines])
     for line, row in zip(lines, rows, strict=True):
         if row is not None:
-            yield MeterRead(*row, line.valid_from, line.valid_to, GRADES[line.grade], line.key)
+            more = (line.valid_from, line.valid_to, GRADES[line.grade], line.key)
+            yield MeterRead._make((*row, *more))
