@@ -204,7 +204,8 @@ def rows_of(kind: type, payloads: Iterable[str]) -> Iterator[tuple[Any, ...] | N
             yield None
 
 
-_scan = make_scanner(json.JSONDecoder())
+_decoder: Any = json.JSONDecoder()
+_scan = make_scanner(_decoder)
 
 
 def _parsed(text: str) -> Any:
