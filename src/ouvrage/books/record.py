@@ -19,7 +19,7 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.assets import Asset, AssetRetired, Loan
-from ouvrage.model.cash import BankLine, CostBill, SupportTime
+from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
 from ouvrage.model.meters import EnergyRead
@@ -55,6 +55,7 @@ class OwnerRecord:
     invoices: tuple[Known[ChannelInvoice], ...] = ()
     bills: tuple[Known[CostBill], ...] = ()
     payments: tuple[Known[BankLine], ...] = ()
+    by_hand: tuple[Known[PaymentMatched], ...] = ()
     support: tuple[Known[SupportTime], ...] = ()
     energy: tuple[Known[EnergyRead], ...] = ()
     tariffs: tuple[Known[Tariff], ...] = ()
@@ -117,6 +118,7 @@ _FIELDS: dict[type, str] = {
     ChannelInvoice: "invoices",
     CostBill: "bills",
     BankLine: "payments",
+    PaymentMatched: "by_hand",
     SupportTime: "support",
     EnergyRead: "energy",
     Tariff: "tariffs",

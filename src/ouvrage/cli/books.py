@@ -36,6 +36,7 @@ from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same
 from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
 from ouvrage.cli.books_energy import energy_
 from ouvrage.cli.books_journal import journal_
+from ouvrage.cli.books_match import match
 from ouvrage.cli.books_pages import pdf_option, write_pages
 from ouvrage.cli.books_reconcile import reconcile
 from ouvrage.cli.goodput import goodput
@@ -228,5 +229,5 @@ def calendar_(
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
 
 
-for _verb in (reconcile, close, reopen, energy_, journal_, goodput):
+for _verb in (reconcile, match, close, reopen, energy_, journal_, goodput):
     books.add_command(_verb)

@@ -97,6 +97,7 @@ KINDS: dict[tuple[str, int], type] = {
         earnings.ChannelMachine,
         cash.CostBill,
         cash.BankLine,
+        cash.PaymentMatched,
         cash.SupportTime,
         meters.EnergyRead,
         meters.MeterReading,
