@@ -25,6 +25,7 @@ from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.plans import OwnerPlan
 from ouvrage.model.records import Withdrawal
 from ouvrage.model.sites import DevicePlaced, Node, Site, Term
 from ouvrage.model.tariffs import SpotPrices, Tariff
@@ -61,6 +62,7 @@ class OwnerRecord:
     tariffs: tuple[Known[Tariff], ...] = ()
     spots: tuple[Known[SpotPrices], ...] = ()
     rates: tuple[Known[ExchangeRate], ...] = ()
+    plans: tuple[Known[OwnerPlan], ...] = ()
     cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
     cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
     cluster_whole: tuple[Known[ClusterWhole], ...] = ()
@@ -124,6 +126,7 @@ _FIELDS: dict[type, str] = {
     Tariff: "tariffs",
     SpotPrices: "spots",
     ExchangeRate: "rates",
+    OwnerPlan: "plans",
     ClusterJobRow: "cluster_rows",
     ClusterNodeEvent: "cluster_events",
     ClusterWhole: "cluster_whole",

@@ -76,7 +76,7 @@ class PaymentMatched:
     not of that document.
     """
 
-    KIND: ClassVar[str] = "bank.matched"
+    KIND: ClassVar[str] = "bank.match"
     VERSION: ClassVar[int] = 1
 
     payment: str
