@@ -198,7 +198,7 @@ def _campaign(found: UnitCost, how: How) -> int:
     if how.json:
         say_json(unit_cost_json(found))
     else:
-        how.say(unit_cost_lines(found))
+        how.say(unit_cost_lines(found, how.plain))
     return 0
 
 

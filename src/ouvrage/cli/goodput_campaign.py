@@ -28,6 +28,7 @@ from ouvrage.ledger.view import in_force
 from ouvrage.model.focus import FocusCharge
 from ouvrage.model.records import Withdrawal
 from ouvrage.pricing.campaign import Campaign
+from ouvrage.pricing.words import mark
 
 _GOOD = ("compute", "waits", "start-up", "unexplained")
 
@@ -175,11 +176,11 @@ def unit_cost_json(found: UnitCost) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def unit_cost_lines(found: UnitCost) -> list[str]:
+def unit_cost_lines(found: UnitCost, plain: bool) -> list[str]:
     """A campaign's cost as a person reads it."""
     campaign, total, units = found.campaign, found.total, found.units
-    mark, currency = found.grade.mark, campaign.currency
-    first = f"{campaign.name}: nothing was accepted of work that cost {fixed(total, 2)} {currency} {mark}"
+    worth, currency = mark(found.grade, plain), campaign.currency
+    first = f"{campaign.name}: nothing was accepted of work that cost {fixed(total, 2)} {currency}{worth}"
     if campaign.unknown:
         codes = ", ".join(each.code for each in campaign.unknown)
         first = f"{campaign.name}: the cost of {codes} is not known, and so no unit's"
@@ -187,7 +188,7 @@ def unit_cost_lines(found: UnitCost) -> list[str]:
         share = "unknown" if found.goodput is None else f"{fixed(found.goodput * 100, 1)} %"
         first = (
             f"{campaign.name}: one accepted {campaign.unit} costs {significant(total / units, 4)} "
-            f"{currency} {mark}, of which {share} is its own work"
+            f"{currency}{worth}, of which {share} is its own work"
         )
     lines = [first]
     for name, cost in found.parts.items():
@@ -195,7 +196,7 @@ def unit_cost_lines(found: UnitCost) -> list[str]:
             share = f"{fixed(cost / total * 100, 1)} %" if total else ""
             per = f"{significant(cost / units, 4):>12} each" if units else ""
             lines.append(
-                f"  {name:<15} {fixed(cost, 4):>12} {currency} {share:>8}{per}   {_how(found, name)}"
+                f"  {name:<15} {fixed(cost, 4):>12} {currency} {share:>8}{per}   {_how(found, name, plain)}"
             )
     lines += [f"  not known, and in no sum: {part}: {why}" for part, why in found.unknown.items()]
     if found.unknown:
@@ -211,8 +212,8 @@ def unit_cost_lines(found: UnitCost) -> list[str]:
     ]
 
 
-def _how(found: UnitCost, name: str) -> str:
+def _how(found: UnitCost, name: str, plain: bool) -> str:
     if name in PARTS:
         return PARTS[name]
     ours = [each for each in found.found if each.part == name and each.amount is not None]
-    return "; ".join(f"{each.grade.mark} {each.method}" for each in ours)
+    return "; ".join(f"{each.method}{mark(each.grade, plain)}" for each in ours)
