@@ -70,7 +70,10 @@ def test_what_no_fact_says_is_unknown_with_its_reason_and_never_nothing(spring: 
     assert found["not_stated"] == ["reserved unused", "storage", "traffic", "energy", "tax"]
     assert not {"storage", "energy"} & amounts(found).keys()
     told = spring.inside(*ASK).out
-    assert "not known, and in no sum: storage: no charge of it is tagged campaign=spring" in told
+    assert (
+        "not known, and in no sum: reserved unused, storage, traffic, tax: no charge of it is tagged campaign=spring"
+        in told
+    )
     assert (
         "not known, and in no sum: energy: it has no price of energy and stood on no GPU of the books"
         in told
@@ -153,3 +156,59 @@ def test_what_names_nothing_is_refused(spring: Home, more: tuple[str, ...], code
     assert done.code == 2
     assert f"error[{code}]" in done.err
     assert "hint:" in done.err
+
+
+TARIFF = """name = "day-and-night"
+from = 2025-10-01
+[[band]]
+name = "day"
+hours = "6-22"
+per_kwh = "0.30"
+[[band]]
+name = "night"
+hours = "22-6"
+per_kwh = "0.10"
+"""
+PLUG = """time,kwh
+2025-11-30T10:00:00Z,100.0
+2025-11-30T11:00:00Z,101.2
+2025-11-30T12:00:00Z,102.4
+"""
+
+
+def test_the_meter_of_the_machine_and_its_tariff_give_the_energy_of_a_run(
+    spring: Home, tmp_path: Path
+):
+    (tmp_path / "tariff.toml").write_text(TARIFF)
+    (tmp_path / "plug.csv").write_text(PLUG)
+    for words in (
+        *SET_UP,
+        ("own", "tariff", "tariff.toml"),
+        (
+            "import",
+            "plug",
+            "plug.csv",
+            "--meter",
+            "wall",
+            "--about",
+            "node:node-3",
+            "--unit",
+            "kWh",
+        ),
+    ):
+        done = spring.inside(*words)
+        assert done.code == 0, done.out + done.err
+    found = ask(spring, "--on", "node-3")
+    assert near_to(amounts(found)["energy"], Fraction("1.2") * WALL / 3600 * Fraction("0.30"))
+    sources = found["sources"]
+    assert isinstance(sources, list)
+    (energy,) = (each for each in sources if each["part"] == "energy")
+    assert (
+        "read by a meter (wall), divided by watts x time x tariff day-and-night" in energy["method"]
+    )
+    assert "PUE" not in energy["method"]  # it is 1: nothing was added for cooling
+
+
+def near_to(value: Fraction, wanted: Fraction) -> bool:
+    """Whether an amount is another to the nano-unit and a little."""
+    return abs(value - wanted) < Fraction(1, 10**7)

@@ -295,7 +295,7 @@ def _line(
     if not ours:
         return None
     total = sum(held.nano for held in ours)
-    methods = list(dict.fromkeys(method for held in ours for method in held.methods))
+    methods = list(dict.fromkeys(m for held in ours if held.nano for m in held.methods))
     facts = tuple(dict.fromkeys(key for held in ours for key in held.keys))
     grade = weakest(
         [*(g for held in ours for g in held.by_grade), *([Grade.ASSUMED] if guessed else [])]

@@ -198,7 +198,12 @@ def unit_cost_lines(found: UnitCost, plain: bool) -> list[str]:
             lines.append(
                 f"  {name:<15} {fixed(cost, 4):>12} {currency} {share:>8}{per}   {_how(found, name, plain)}"
             )
-    lines += [f"  not known, and in no sum: {part}: {why}" for part, why in found.unknown.items()]
+    whys: dict[str, list[str]] = {}
+    for part, why in found.unknown.items():
+        whys.setdefault(why, []).append(part)
+    lines += [
+        f"  not known, and in no sum: {', '.join(parts)}: {why}" for why, parts in whys.items()
+    ]
     if found.unknown:
         lines.append("  what you know yourself is stated so: --also storage=12.50")
     if found.beside.charges:
