@@ -16,6 +16,7 @@ import click
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
 from ouvrage.books.account import Account, account
+from ouvrage.books.against_plan import AgainstPlan, against_plan
 from ouvrage.books.calendar_text import calendar_json, calendar_text
 from ouvrage.books.cells import grid_of
 from ouvrage.books.gaps import Gap, gaps
@@ -24,6 +25,8 @@ from ouvrage.books.gaps_text import (
     gap_rows,
     moves_text,
     name_of,
+    plan_json,
+    plan_lines,
     variance_json,
     variance_line,
     weakest_line,
@@ -59,6 +62,7 @@ class _Books(click.Group):
 
 _LATER = {
     "reconcile": ("books_reconcile", "reconcile"),
+    "match": ("books_match", "match"),
     "energy": ("books_energy", "energy_"),
     "journal": ("books_journal", "journal_"),
     "goodput": ("goodput", "goodput"),
@@ -115,13 +119,14 @@ def pnl_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What stands beside a statement: its gaps and the change since the period before.
+    """What stands beside a statement: its gaps, the change since the period before, what was planned.
 
-    Neither where there are more than ``MOST_DEVICES``: each takes a whole account more.
+    The first two not where there are more than ``MOST_DEVICES``: each takes a whole account more.
     """
 
     gaps: Sequence[Gap]
     change: Variance | None
+    plans: Sequence[AgainstPlan]
     before: Period
 
 
@@ -134,6 +139,7 @@ def _beside(question: Asked, made: Account) -> Beside:
     return Beside(
         gaps=gaps(record, site, passed) if few else (),
         change=variance(account(record, site, before), made) if compared else None,
+        plans=against_plan(made),
         before=before,
     )
 
@@ -143,6 +149,7 @@ def _beside_json(beside: Beside) -> dict[str, Any]:
     return {
         "weakest": gap_json(first[0]) if first else None,
         "change": variance_json(beside.change, beside.before.name) if beside.change else None,
+        "plans": [plan_json(each) for each in beside.plans],
     }
 
 
@@ -157,12 +164,20 @@ def _told(
     lines += detail(first, plain)
     if beside.change is not None and beside.change.parts is not None:
         lines.append(f"  change    {variance_line(beside.change, period_words(beside.before))}")
+    planned = plan_lines(_wanted_plans(statement, beside.plans), plain)
+    lines += [f"  {'' if i else 'plan':<8}  {line}" for i, line in enumerate(planned)]
     known = first["margin.net"].value is not None
     weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
     lines += [f"  {safe(line)}" for line in closed]
     return "\n".join([*lines, "", _more(first, period)])
+
+
+def _wanted_plans(statement: Statement, plans: Sequence[AgainstPlan]) -> Sequence[AgainstPlan]:
+    """That of the site; those of the nodes where a statement tells of them, or the site has none."""
+    sites = [each for each in plans if each.about.startswith("site:")]
+    return plans if statement.by in ("node", "gpu") or not sites else sites
 
 
 def _more(sheet: Sheet, period: Period) -> str:
