@@ -192,12 +192,18 @@ def serve(server: Opened, ready: Callable[[], None]) -> None:
     web = server_of(server.platform, server.listen)
 
     def end(_number: int, _frame: object) -> None:
-        web.should_exit = True  # before uvicorn listens to signals itself, and after: it raises them once more
+        web.should_exit = (
+            True  # before uvicorn listens to signals itself, and after: it raises them once more
+        )
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     ca = server.listen.certificate if server.start.tls is None else directory / "tls/ca.pem"
-    runner = None if server.start.no_runner else OwnRunner(server.platform, server.url, ca, server.start.see)
+    runner = (
+        None
+        if server.start.no_runner
+        else OwnRunner(server.platform, server.url, ca, server.start.see)
+    )
     try:
         (directory / ADDRESS).write_text(f"{server.url}\n", "ascii")
         (directory / PID).write_text(f"{os.getpid()}\n", "ascii")

@@ -39,11 +39,11 @@ def today(seen: Visit) -> ConsolePage:
         lead=(),
         place="today",
         blocks=(
-                *needs,
-                *_first_steps(seen, machines),
-                _tiles(seen, machines, running, waiting),
-                table(seen, under_way[:20], _("Under way"), more="/jobs"),
-            ),
+            *needs,
+            *_first_steps(seen, machines),
+            _tiles(seen, machines, running, waiting),
+            table(seen, under_way[:20], _("Under way"), more="/jobs"),
+        ),
         live_s=5,
     )
 
