@@ -49,10 +49,8 @@ def _fits(on: Node, held: list[Placed], needs: Needs) -> bool:
         for d in on.devices
         if not d.fenced and d.device not in taken
     )
-    if needs.gpu is not None:
-        gpus = free[model_name(needs.gpu)]
-    else:
-        gpus = max(free.values(), default=0)
+    most = max(free.values(), default=0)
+    gpus = most if needs.gpu is None else free[model_name(needs.gpu)]
     return (
         gpus >= needs.gpus
         and len(set(on.cpus) - {c for each in here for c in each.cpus}) >= needs.cpus
