@@ -16,7 +16,7 @@ from ouvrage.placement.explain import explain
 from ouvrage.placement.order import own_order
 from ouvrage.placement.places import model_name
 from ouvrage.placement.preempt import victims_of
-from ouvrage.placement.snapshot import Needs, Node, Snapshot, Waiting
+from ouvrage.placement.snapshot import Lease, Needs, Node, Running, Snapshot, Waiting
 from ouvrage.placement.why import WORDS
 from tests.placement.worlds import NOW, needs_drawn, snapshots
 
@@ -30,15 +30,19 @@ def _holders(
     """Everything that takes something of a node by itself, and by when it has gone."""
     terms = {lease.lease for lease in snapshot.leases}
     soon = NOW + snapshot.policy.turnover_us
-    held = [(lease.placed, lease.until_us) for lease in snapshot.leases]
-    for run in snapshot.running:
-        if run.lease not in terms:
-            ends = (
-                soon + run.notice_us if run.stopping and run.ends_by_us is None else run.ends_by_us
-            )
-            held.append((run.placed, ends))
-    overdue = [(where, soon if by is not None and by <= NOW else by) for where, by in held]
-    return [*overdue, *starts]
+    held = [(lease.placed, _gone(lease, lease.until_us, soon)) for lease in snapshot.leases]
+    held += [
+        (run.placed, _gone(run, run.ends_by_us, soon))
+        for run in snapshot.running
+        if run.lease not in terms
+    ]
+    return [*held, *starts]
+
+
+def _gone(what: Running | Lease, by: int | None, soon: int) -> int | None:
+    if what.stopping:
+        return min(soon + what.notice_us, by if by is not None and by > NOW else FAR)
+    return soon if by is not None and by <= NOW else by
 
 
 def _fits(on: Node, held: list[Placed], needs: Needs) -> bool:

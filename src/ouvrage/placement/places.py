@@ -295,23 +295,22 @@ def rooms_of(snapshot: Snapshot, now_us: int, changes: Changes) -> dict[str, Roo
     terms = {lease.lease for lease in snapshot.leases if lease.kind == "term"}
     for lease in snapshot.leases:
         if lease.lease in terms and lease.placed.node in rooms:
-            rooms[lease.placed.node].hold(lease.placed, _due(lease.until_us, now_us, late))
+            rooms[lease.placed.node].hold(
+                lease.placed, gone_by(lease, lease.until_us, now_us, late)
+            )
     for running in snapshot.running:
         if running.lease not in terms and running.placed.node in rooms:
-            rooms[running.placed.node].hold(running.placed, gone_by(running, now_us, late))
+            by = gone_by(running, running.ends_by_us, now_us, late)
+            rooms[running.placed.node].hold(running.placed, by)
     return rooms
 
 
-def _due(by_us: int | None, now_us: int, late_us: int) -> int | None:
-    """What should have gone already is being ended, and goes a little later than now."""
+def gone_by(what: Running | Lease, by_us: int | None, now_us: int, late_us: int) -> int | None:
+    """When something has gone at the latest: what was told to end, once its notice is over; what is overdue, soon."""
+    if what.stopping:
+        soon = late_us + what.notice_us
+        return soon if by_us is None or by_us <= now_us else min(by_us, soon)
     return late_us if by_us is not None and by_us <= now_us else by_us
-
-
-def gone_by(running: Running, now_us: int, late_us: int) -> int | None:
-    """When an attempt has gone; one that was told to end goes once its notice is over."""
-    if running.ends_by_us is None and running.stopping:
-        return late_us + running.notice_us
-    return _due(running.ends_by_us, now_us, late_us)
 
 
 def lease_room(snapshot: Snapshot, lease: Lease, node: Node, now_us: int) -> Room:
@@ -322,5 +321,5 @@ def lease_room(snapshot: Snapshot, lease: Lease, node: Node, now_us: int) -> Roo
     late = now_us + snapshot.policy.turnover_us
     for running in snapshot.running:
         if running.lease == lease.lease:
-            room.hold(running.placed, gone_by(running, now_us, late))
+            room.hold(running.placed, gone_by(running, running.ends_by_us, now_us, late))
     return room
