@@ -329,6 +329,7 @@ def _pairs(value: Any, form: str, *, alone: bool) -> Iterator[tuple[str | int, A
 
 
 def _items(value: Any, form: str, alone: bool) -> list[tuple[str | int, Any, Any]]:
+    items: list[tuple[str | int, Any, Any]]
     if isinstance(value, Mapping):
         items = [(str(left), left, right) for left, right in value.items()]
     elif isinstance(value, list | tuple):
