@@ -10,7 +10,7 @@ import shutil
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,6 +101,9 @@ class _Ready:
 
 
 _READY: list[_Ready] = []
+FRESH_STORES: list[Callable[[], str]] = []
+"""Where not empty: gives the address of a fresh database for every state directory, in place of a file in it."""
+_STORES: dict[Path, str] = {}
 
 
 def _first_start_of(settings: Settings) -> _Ready:
@@ -124,6 +127,8 @@ def running(
 ) -> Iterator[Running]:
     """A server on a state directory; ``world`` replaces parts of the platform, such as its clock."""
     ready = None
+    if store is None and FRESH_STORES:
+        store = _STORES.setdefault(state, FRESH_STORES[-1]())
     if store is None and not world and not state.exists():
         ready = _first_start_of(settings)
         shutil.copytree(ready.state, state)
