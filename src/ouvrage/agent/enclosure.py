@@ -26,6 +26,9 @@ from ouvrage.wire.runner import File, Start
 STAGE = "/run/ouvrage"
 """A public directory under which this process mounts what a sandbox is to see."""
 
+ETC = "etc"
+"""In the state directory: what every sandbox of it sees as ``/etc``."""
+
 _STAGE_BYTES = 1 << 20
 _OPEN_FILES = 65_536
 
@@ -86,7 +89,8 @@ class Enclosure:
                 f"no mounts of its own for the attempt: {error.strerror}",
                 hint="the agent must run as root",
             ) from error
-        self._make_space()
+        self.make_space()
+        self._stage(str(self.state / ETC), "etc")
         for number, path in enumerate(self.order.see):
             self._show(path, path, f"see-{number}")
         for number, each in enumerate(start.inputs):
@@ -102,9 +106,11 @@ class Enclosure:
             )
         )
 
-    def _make_space(self) -> None:
+    def make_space(self) -> None:
+        """Its own directory and /tmp, on space of a limited size."""
         image = self.files / "scratch.img"
-        self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib)
+        models = self.state / "models"
+        self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib, models)
         uid = self.order.uid
         for name, mode, owner in (("work", 0o700, uid), ("temporary", 0o1777, 0)):
             path = f"{self.space.at}/{name}"
@@ -126,6 +132,9 @@ class Enclosure:
             self.binds.append(Bind(source=at, target=target, writable=True))
 
     def _show(self, source: str, target: str, name: str) -> None:
+        self.binds.append(Bind(source=self._stage(source, name), target=target))
+
+    def _stage(self, source: str, name: str) -> str:
         """Bind it where the sandbox's user can reach it, whoever may look into its parents."""
         at = f"{STAGE}/{name}"
         try:
@@ -136,9 +145,9 @@ class Enclosure:
             own_mounts.bind(source, at, writable=False)
         except OSError as error:
             raise OuvrageError(
-                "sandbox/not-shown", f"{target} cannot be shown: {error.strerror}"
+                "sandbox/not-shown", f"{source} cannot be shown: {error.strerror}"
             ) from error
-        self.binds.append(Bind(source=at, target=target))
+        return at
 
     def take_outputs(self) -> list[str]:
         """Copy what is to come out; what could not be had, in words. Nothing runs there any more."""
@@ -177,6 +186,7 @@ class Enclosure:
             binds.append(Bind(source=directory, target=METER))
             told["OUVRAGE_SOCKET"] = f"{METER}/{os.path.basename(socket)}"
         view = View(
+            etc=f"{STAGE}/etc",
             work=f"{space.at}/work",
             tmp=f"{space.at}/temporary",
             workdir=place(start.workdir, None),
