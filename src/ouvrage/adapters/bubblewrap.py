@@ -69,7 +69,8 @@ class View:
 
     ``binds`` come after the system's own, in order. ``devices`` are nodes such as ``/dev/nvidia0``.
     ``network`` False gives it none; True leaves it in that of whoever starts bubblewrap.
-    ``resolver`` is the content of its ``resolv.conf``. ``shm_bytes`` bounds ``/dev/shm``.
+    ``hosts`` are names and addresses it knows; ``resolver`` is the content of its ``resolv.conf``.
+    ``shm_bytes`` bounds ``/dev/shm``.
     """
 
     etc: str
@@ -80,6 +81,7 @@ class View:
     devices: tuple[str, ...]
     environment: Mapping[str, str]
     network: bool
+    hosts: tuple[tuple[str, str], ...]
     resolver: str
     shm_bytes: int
 
@@ -174,6 +176,9 @@ def _system(view: View, files: _Files) -> list[str]:
         elif os.path.isdir(f"/{name}"):
             words += ["--ro-bind", f"/{name}", f"/{name}"]
     words += ["--ro-bind", view.etc, "/etc"]
+    if view.hosts:
+        known = "".join(f"{address} {name}\n" for name, address in view.hosts)
+        words += files.at("/etc/hosts", _HOSTS + known)
     return words + (files.at("/etc/resolv.conf", view.resolver) if view.resolver else [])
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters import bubblewrap, own_mounts, scratch, seccomp
+from ouvrage.adapters import bubblewrap, egress, own_mounts, scratch, seccomp
 from ouvrage.adapters.beneath import copy_below
 from ouvrage.adapters.bubblewrap import METER, RESERVED, Bind, Prepared, View
 from ouvrage.adapters.sandbox_cgroup import Group, Limits, group
-from ouvrage.agent.files import INPUTS, OUTPUTS, AttemptFiles
+from ouvrage.agent.files import INPUTS, NETWORK, OUTPUTS, AttemptFiles
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.errors import OuvrageError
 from ouvrage.wire.runner import File, Start
@@ -35,23 +35,29 @@ _OPEN_FILES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order with what this node adds: as whom it runs, what else it sees, its device nodes."""
+    """An order with what this node adds: as whom it runs, what else it sees, its device nodes.
+
+    ``deny`` are networks of the owner's that no job reaches, beside those that are denied anyway.
+    """
 
     start: Start
     uid: int
     see: tuple[str, ...]
     nodes: tuple[str, ...]
+    deny: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """For the disk; secrets are kept apart, in a file that is read once."""
         start = self.start.model_dump(mode="json", exclude={"secrets"}) | {"secrets": []}
-        return {"start": start, "uid": self.uid, "see": self.see, "nodes": self.nodes}
+        own = {name: getattr(self, name) for name in ("uid", "see", "nodes", "deny")}
+        return {"start": start, **own}
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> Order:
         """The same, read back."""
         start = Start.model_validate(kept["start"])
-        return cls(start=start, uid=kept["uid"], see=tuple(kept["see"]), nodes=tuple(kept["nodes"]))
+        lists = {name: tuple(kept[name]) for name in ("see", "nodes", "deny")}
+        return cls(start=start, uid=kept["uid"], **lists)
 
 
 @dataclass(slots=True)
@@ -63,6 +69,7 @@ class Enclosure:
     order: Order
     cgroup: Group
     space: scratch.Space | None = None
+    way: egress.WayOut | None = None
     locks: list[int] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
 
@@ -97,6 +104,9 @@ class Enclosure:
             source = str(self.files / INPUTS / each.name)
             self._show(source, place(each.path, workdir), f"in-{number}")
         self._keep_spaces()
+        if start.network == "egress":
+            self.way = egress.open_way(start.egress, self.order.deny)
+            self.files.write(NETWORK, {"number": self.way.number})
         self.cgroup.create(
             Limits(
                 memory_bytes=start.memory_mib << 20,
@@ -193,8 +203,9 @@ class Enclosure:
             binds=tuple(binds),
             devices=self.order.nodes,
             environment=told,
-            network=False,
-            resolver="",
+            network=self.way is not None,
+            hosts=self.way.hosts if self.way else (),
+            resolver=self.way.resolver if self.way else "",
             shm_bytes=max(1 << 20, start.memory_mib << 19),
         )
         return bubblewrap.prepare(view, start.command, seccomp.descriptor(), status)
@@ -202,6 +213,8 @@ class Enclosure:
     def become(self, prepared: Prepared) -> None:
         """In the child: take the limits, become nobody of this machine, then bubblewrap."""
         self.cgroup.join()
+        if self.way is not None:
+            own_mounts.enter_network(self.way.space)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
