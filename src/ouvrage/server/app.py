@@ -22,7 +22,6 @@ from ouvrage.server.context import Platform, Settings
 from ouvrage.server.errors import Refused, bad_request, status_of, unreadable
 from ouvrage.server.limits import Limits
 from ouvrage.server.middleware import Guard, refusal
-from ouvrage.server.oidc import Provider
 from ouvrage.server.services.audit import note_refusal
 
 _log = structlog.get_logger("ouvrage.server")
@@ -47,9 +46,17 @@ def make_app(platform: Platform) -> FastAPI:
     app = routes_app(platform.settings)
     app.state.platform = platform
     app.state.limits = Limits(platform.monotonic)
-    oidc = platform.settings.oidc
-    app.state.provider = Provider(oidc, platform) if oidc else None
+    app.state.provider = _provider(platform)
     return app
+
+
+def _provider(platform: Platform) -> Any:
+    """The identity provider; what speaks to it is loaded only where there is one."""
+    if platform.settings.oidc is None:
+        return None
+    from ouvrage.server.oidc import Provider
+
+    return Provider(platform.settings.oidc, platform)
 
 
 def routes_app(settings: Settings | None = None) -> FastAPI:
