@@ -59,7 +59,13 @@ def test_from_an_empty_directory_to_a_tenant_who_works_there(
     url = (state / "server.url").read_text().strip()
     assert started.code == 0, started.err
     assert started.first == f"Ouvrage runs at {url}, with its state in {state}"
-    assert PASSWORD.search(started.out)
+    first = PASSWORD.search(started.out)
+    assert first
+    process = Path("/proc", (state / "server.pid").read_text().strip())
+    shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+    for secret in (first[1], (state / "owner.token").read_text().strip()):
+        assert secret.encode() not in shown
+    assert state.stat().st_mode & 0o777 == 0o700
     owner = _owner(ouvrage, state)
     assert owner.inside("whoami").out.splitlines()[:2] == [f"admin at {url}", "  owner in owner"]
 
@@ -148,35 +154,18 @@ def test_a_stopped_or_killed_server_starts_again_with_all_that_it_had(
     assert (gone.code, gone.err.split(":")[0]) == (1, "error[server/unreachable]")
 
 
-def test_a_server_in_the_foreground_ends_cleanly_when_it_is_told_to(
-    ouvrage: Home, state: Path
-) -> None:
+def test_a_server_in_the_foreground_ends_with_ctrl_c(ouvrage: Home, state: Path) -> None:
     arguments = ("up", "--state", str(state), "--listen", "127.0.0.1:0", "--no-runner")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with ouvrage.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-            try:
-                assert server.stdout
-                assert server.stdout.readline().startswith("Ouvrage runs at http://127.0.0.1:")
-                server.send_signal(number)  # whether it serves already or is about to
-                _, errors = server.communicate(timeout=30)
-            finally:
-                server.kill()
-        assert (server.returncode, errors) == (0, "")
-        assert not (state / "server.pid").exists()
-
-
-def test_no_secret_stands_where_a_list_of_processes_shows_it(
-    ouvrage: Home, up: Up, state: Path
-) -> None:
-    started = up()
-    password = PASSWORD.search(started.out)
-    assert password
-    process = Path("/proc", (state / "server.pid").read_text().strip())
-    shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-    for secret in (password[1], (state / "owner.token").read_text().strip()):
-        assert secret.encode() not in shown
-    assert state.stat().st_mode & 0o777 == 0o700
-    ouvrage.inside("down", "--state", str(state))
+    with ouvrage.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        try:
+            assert server.stdout
+            assert server.stdout.readline().startswith("Ouvrage runs at http://127.0.0.1:")
+            server.send_signal(signal.SIGINT)  # whether it serves already or is about to
+            _, errors = server.communicate(timeout=30)
+        finally:
+            server.kill()
+    assert (server.returncode, errors) == (0, "")
+    assert not (state / "server.pid").exists()
 
 
 def test_tls_with_an_authority_of_its_own(ouvrage: Home, up: Up, state: Path) -> None:
