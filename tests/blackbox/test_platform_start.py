@@ -59,9 +59,15 @@ def test_from_an_empty_directory_to_a_tenant_who_works_there(
     url = (state / "server.url").read_text().strip()
     assert started.code == 0, started.err
     assert started.first == f"Ouvrage runs at {url}, with its state in {state}"
-    assert PASSWORD.search(started.out)
+    first = PASSWORD.search(started.out)
+    assert first
+    process = Path("/proc", (state / "server.pid").read_text().strip())
+    shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+    for secret in (first[1], (state / "owner.token").read_text().strip()):
+        assert secret.encode() not in shown
+    assert state.stat().st_mode & 0o777 == 0o700
     owner = _owner(ouvrage, state)
-    assert owner("whoami").out.splitlines()[:2] == [f"admin at {url}", "  owner in owner"]
+    assert owner.inside("whoami").out.splitlines()[:2] == [f"admin at {url}", "  owner in owner"]
 
     made = owner.inside("tenant", "create", "acme", "--admin", "ann")
     assert (
@@ -109,7 +115,7 @@ def test_from_an_empty_directory_to_a_tenant_who_works_there(
 
     held = replace(ouvrage, environment={**ouvrage.environment, "OUVRAGE_HOME": str(state)})
     assert held.inside("verify").first.startswith("The books hold: ")
-    down = ouvrage("down", "--state", str(state))
+    down = ouvrage.inside("down", "--state", str(state))
     assert down.first == f"Stopped the server on {state}."
     assert sorted(path.name for path in state.iterdir() if path.name.startswith("server")) == [
         "server.lock",
@@ -137,88 +143,62 @@ def test_a_stopped_or_killed_server_starts_again_with_all_that_it_had(
     assert "shown this once" not in again.out
     assert "1 tenant here" in owner.inside("tenant", "list").first
     second = up()
+    assert second.code == 2
     assert second.err.startswith(
         f"error[server/running]: a server runs on {state} already, as process "
     )
-    assert ouvrage("down", "--state", str(state)).code == 0
-    nothing = ouvrage("down", "--state", str(state))
+    assert ouvrage.inside("down", "--state", str(state)).code == 0
+    nothing = ouvrage.inside("down", "--state", str(state))
     assert (nothing.code, nothing.first) == (0, f"No server runs on {state}.")
     gone = owner.inside("whoami")
     assert (gone.code, gone.err.split(":")[0]) == (1, "error[server/unreachable]")
 
 
-def test_a_server_in_the_foreground_ends_cleanly_when_it_is_told_to(
-    ouvrage: Home, state: Path
-) -> None:
+def test_a_server_in_the_foreground_ends_with_ctrl_c(ouvrage: Home, state: Path) -> None:
     arguments = ("up", "--state", str(state), "--listen", "127.0.0.1:0", "--no-runner")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with ouvrage.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-            try:
-                assert server.stdout
-                assert server.stdout.readline().startswith("Ouvrage runs at http://127.0.0.1:")
-                server.send_signal(number)  # whether it serves already or is about to
-                _, errors = server.communicate(timeout=30)
-            finally:
-                server.kill()
-        assert (server.returncode, errors) == (0, "")
-        assert not (state / "server.pid").exists()
-
-
-def test_no_secret_stands_where_a_list_of_processes_shows_it(
-    ouvrage: Home, up: Up, state: Path
-) -> None:
-    started = up()
-    password = PASSWORD.search(started.out)
-    assert password
-    process = Path("/proc", (state / "server.pid").read_text().strip())
-    shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-    for secret in (password[1], (state / "owner.token").read_text().strip()):
-        assert secret.encode() not in shown
-    assert state.stat().st_mode & 0o777 == 0o700
-    ouvrage("down", "--state", str(state))
+    with ouvrage.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        try:
+            assert server.stdout
+            assert server.stdout.readline().startswith("Ouvrage runs at http://127.0.0.1:")
+            server.send_signal(signal.SIGINT)  # whether it serves already or is about to
+            _, errors = server.communicate(timeout=30)
+        finally:
+            server.kill()
+    assert (server.returncode, errors) == (0, "")
+    assert not (state / "server.pid").exists()
 
 
 def test_tls_with_an_authority_of_its_own(ouvrage: Home, up: Up, state: Path) -> None:
     started = up("--tls", "own")
     ca = state / "tls" / "ca.pem"
     assert f"OUVRAGE_CA={ca}" in started.out
-    assert _owner(ouvrage, state, OUVRAGE_CA=str(ca))("whoami").first.startswith(
-        "admin at https://"
-    )
-    refused = _owner(ouvrage, state)("whoami")
+    trusting = _owner(ouvrage, state, OUVRAGE_CA=str(ca))
+    assert trusting.inside("whoami").first.startswith("admin at https://")
+    refused = _owner(ouvrage, state).inside("whoami")
     assert (refused.code, refused.err.split(":")[0]) == (1, "error[server/unreachable]")
     assert "CERTIFICATE_VERIFY_FAILED" in refused.err
     assert (state / "tls" / "ca.key").stat().st_mode & 0o777 == 0o600
-    ouvrage("down", "--state", str(state))
-    before = (ca.read_bytes(), (state / "tls" / "server.pem").read_bytes())
-    up("--tls", "own")
-    assert (ca.read_bytes(), (state / "tls" / "server.pem").read_bytes()) == before
-    ouvrage("down", "--state", str(state))
-    pair = ("--tls-certificate", str(state / "tls" / "server.pem"))
-    assert up(*pair).err.startswith("error[tls/pair]: a certificate needs its key")
-    assert up(*pair, "--tls-key", str(state / "tls" / "ca.key")).err.startswith("error[tls/pair]")
-    with_own = up(*pair, "--tls-key", str(state / "tls" / "server.key"))
-    assert with_own.first.startswith("Ouvrage runs at https://"), with_own.err
-    assert _owner(ouvrage, state, OUVRAGE_CA=str(ca))("whoami").code == 0
-    ouvrage("down", "--state", str(state))
+    ouvrage.inside("down", "--state", str(state))
 
 
 def test_a_start_that_cannot_be_is_refused_and_leaves_nothing(
     ouvrage: Home, up: Up, state: Path
 ) -> None:
+    for words, code in (
+        (["--listen", "0.0.0.0:0"], "server/no-tls"),
+        (["--listen", "[::]:0"], "server/no-tls"),
+        (["--listen", "nowhere"], "server/listen"),
+        (["--listen", "127.0.0.1:99999"], "server/listen"),
+        (["--tls-certificate", __file__], "tls/pair"),
+        (["--tls", "own", "--tls-key", __file__], "tls/which"),
+    ):
+        said = ouvrage.inside("up", "--state", str(state), *words)
+        assert said.err.startswith(f"error[{code}]"), said.err
+        assert said.err.endswith("nothing was written\n")
+        assert not state.exists()
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        for listen, code in (
-            ("0.0.0.0:0", "server/no-tls"),
-            ("[::]:0", "server/no-tls"),
-            ("nowhere", "server/listen"),
-            ("127.0.0.1:99999", "server/listen"),
-        ):
-            said = up(listen=listen)
-            assert said.err.startswith(f"error[{code}]"), said.err
-            assert said.err.endswith("nothing was written\n")
-            assert not state.exists()
-        assert up(listen=f"127.0.0.1:{port}").err.startswith("error[server/listen]")
+        said = up(listen=f"127.0.0.1:{taken.getsockname()[1]}")
+    assert said.err.startswith("error[server/listen]"), said.err
     for url in ("http://gpu.example.org", "ftp://127.0.0.1", "http://ann:pw@127.0.0.1", "x"):
         said = ouvrage.inside("login", url, "--login", "ann")
         assert said.err.split("]")[0] in ("error[server/no-tls", "error[server/address"), said.err

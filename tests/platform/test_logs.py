@@ -71,13 +71,13 @@ class Follower(threading.Thread):
         headers = {"Authorization": f"Bearer {self.who.token}"}
         params = {"follow": "true", "offset": self.offset}
         path = f"/v1/jobs/{self.job}/log"
-        with httpx2.Client(base_url=self.who.http.base_url, timeout=30) as http:
-            with http.stream("GET", path, headers=headers, params=params) as answer:
-                self.open.set()
-                for piece in answer.iter_bytes():
-                    with self.news:
-                        self.had += piece
-                        self.news.notify_all()
+        http = httpx2.Client(base_url=self.who.http.base_url, timeout=30)
+        with http, http.stream("GET", path, headers=headers, params=params) as answer:
+            self.open.set()
+            for piece in answer.iter_bytes():
+                with self.news:
+                    self.had += piece
+                    self.news.notify_all()
 
     def wait_for(self, content: bytes) -> None:
         with self.news:

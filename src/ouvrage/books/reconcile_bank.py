@@ -82,9 +82,14 @@ class _Search:
         return before <= line.day_us <= after and (line.lasting, claim.lasting) not in self.apart
 
 
+def owed(record: OwnerRecord) -> tuple[Item, ...]:
+    """Everything that is to be seen in the bank: documents, and what tenants paid as the platform says."""
+    return (*claims(record), *paid_items(record))
+
+
 def banked(record: OwnerRecord) -> Banked:
     """The documents of an owner against the lines of the bank, over everything known."""
-    left, loose = [*claims(record), *paid_items(record)], list(lines(record))
+    left, loose = list(owed(record)), list(lines(record))
     said = by_hand(record, left, loose)
     search = _Search(record, said.apart)
     matches = list(said.matches)

@@ -25,18 +25,10 @@ from ouvrage.adapters.home import make_private, source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.app import make_app
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.listening import Listen, Start, checked
 from ouvrage.server.own_runner import OwnRunner
 from ouvrage.server.services.first_start import prepare
-from ouvrage.server.starting import (
-    Listen,
-    Start,
-    bound,
-    listen_of,
-    refuse_open_door,
-    settings_of,
-    url_of,
-    with_certificate,
-)
+from ouvrage.server.starting import bound, settings_of, url_of, with_certificate
 from ouvrage.store.store import open_store
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
@@ -165,8 +157,7 @@ class Opened:
 @contextmanager
 def opened(start: Start) -> Generator[Opened]:
     """Everything that a server needs, held until it ends; what must be refused is refused before anything is written."""
-    listen = listen_of(start.listen)
-    refuse_open_door(start, listen)
+    listen = checked(start)
     with state_of(start.state):
         secured = with_certificate(start, listen)
         settings = settings_of(start, secured)
