@@ -16,7 +16,9 @@ from ouvrage.adapters.toml_text import load_toml
 from ouvrage.base.errors import OuvrageError
 from ouvrage.health.tables import (
     MODES,
+    SORTS,
     Action,
+    Debounce,
     NvlinkRule,
     OneProgram,
     Recovery,
@@ -161,6 +163,23 @@ def _thresholds(data: Mapping[str, Any]) -> Thresholds:
     names = {row.name for row in rows}
     if len(names) < len(rows):
         raise ValueError("a threshold stands there twice")
+    rules = tuple(_debounce(row) for row in data["rule"])
+    if not rules or rules[-1].pattern != "*":
+        raise ValueError("the last rule must fit every name")
     return Thresholds(
-        version=data["version"], as_of=data["as_of"], all={row.name: row for row in rows}
+        version=data["version"],
+        as_of=data["as_of"],
+        all={row.name: row for row in rows},
+        rules=rules,
     )
+
+
+def _debounce(row: Mapping[str, Any]) -> Debounce:
+    if (
+        row["sort"] not in SORTS
+        or row["mode"] not in MODES
+        or row["becomes"] not in ("", *VERDICTS)
+    ):
+        raise ValueError(f"rule {row['pattern']}: {row['sort']}, {row['mode']}, {row['becomes']}")
+    rest = _without(row, "after", "becomes")
+    return Debounce(after_us=row["after"] * _US, becomes=row["becomes"] or None, **rest)

@@ -74,7 +74,7 @@ class Nvml:
 
     def describe(self, index: int) -> Identity:
         """Who the GPU is."""
-        return _described(self._nvml, index, self._gpu(index).handle)
+        return described(self._nvml, index, self._gpu(index).handle)
 
     def read(self, index: int, tick: int) -> Reading:
         """One reading."""
@@ -323,8 +323,24 @@ def _number(kind: int, value: Any) -> int | None:
     return round(value.dVal) if kind == 0 and value.dVal == value.dVal else None
 
 
-def _described(nvml: Any, index: int, handle: Any) -> Identity:
-    """Each part by itself: one that fails leaves the others."""
+def field_values(nvml: Any, handle: Any, ids: Mapping[str, str]) -> dict[str, int | None]:
+    """Fields by our names, asked once; those that this library or card does not know are left out."""
+    known = {name: getattr(nvml, id) for name, id in ids.items() if hasattr(nvml, id)}
+    try:
+        told: Any = nvml.nvmlDeviceGetFieldValues(handle, list(known.values()))
+    except nvml.NVMLError_GpuIsLost:
+        raise
+    except (nvml.NVMLError, AttributeError):
+        return {}
+    return {
+        name: sound(_number(field.valueType, field.value))
+        for name, field in zip(known, told, strict=True)
+        if not field.nvmlReturn
+    }
+
+
+def described(nvml: Any, index: int, handle: Any) -> Identity:
+    """What never changes about a GPU. Each part by itself: one that fails leaves the others."""
 
     def asked(name: str, *more: Any) -> Any:
         try:

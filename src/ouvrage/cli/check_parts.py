@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.gpu_metrics import StalePage, gpus_on_page
 from ouvrage.adapters.health_sources import NotTold, disk_reports, kernel_log
 from ouvrage.adapters.host_health import (
@@ -21,6 +22,7 @@ from ouvrage.adapters.host_health import (
     nvidia_devices,
     rooms,
 )
+from ouvrage.adapters.nvml_health import gpu_looks
 from ouvrage.base.errors import OuvrageError
 from ouvrage.health.disks import check_disk
 from ouvrage.health.findings import unknown
@@ -97,7 +99,7 @@ def _gpu(asked: Asked) -> Results:
     listed = nvidia_devices(asked.sys)
     if not listed and not asked.expect:
         return [_absent("gpu", "no NVIDIA GPU")]
-    raise NotTold("reading GPUs")
+    return check_gpus(gpu_looks(now_us()), asked.rules, asked.expect or listed or None)
 
 
 def _space(asked: Asked) -> Results:

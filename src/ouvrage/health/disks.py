@@ -270,9 +270,11 @@ def _good(data: Json, log: Mapping[str, int]) -> str:
 
 def _shown(data: Json, log: Mapping[str, int]) -> tuple[Named, ...]:
     told = [Named(name=name, value=str(log[name])) for name in _SHOWN if name in log]
-    for name in ("model_name", "serial_number"):
-        if isinstance(data.get(name), str):
-            told.append(Named(name=name, value=str(data[name])[:80]))
+    told += [
+        Named(name=name, value=str(data[name])[:80])
+        for name in ("model_name", "serial_number")
+        if isinstance(data.get(name), str)
+    ]
     passed = _within(data, "smart_status").get("passed")
     exit_status = _within(data, "smartctl").get("exit_status")
     told.append(

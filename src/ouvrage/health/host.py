@@ -121,15 +121,9 @@ def check_mounts(
     for path in dict.fromkeys([*wanted, *meant]):
         if path not in seen:
             grave = path in wanted or "nofail" not in meant[path].options
-            findings.append(
-                _finding(
-                    CRITICAL if grave else WARN,
-                    "mount-missing",
-                    f"{path} is not mounted",
-                    fence="drain" if grave else "none",
-                    device=path,
-                )  # fmt: skip
-            )
+            verdict, fence = (CRITICAL, "drain") if grave else (WARN, "none")
+            reason = f"{path} is not mounted"
+            findings.append(_finding(verdict, "mount-missing", reason, fence=fence, device=path))
     for mount in seen.values():
         asked = meant.get(mount.path)
         if _turned(mount, asked):

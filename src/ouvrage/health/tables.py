@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from fractions import Fraction
 
 LIVE, SHADOW = MODES = ("live", "shadow")
+HARD, SOFT, RATE = SORTS = ("hard", "soft", "rate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,15 +140,35 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Debounce:
+    """How looks under rules whose names fit ``pattern`` become a verdict that may fence.
+
+    ``sort`` is hard, soft or rate. A warning that lasts ``after_us`` without a break becomes ``becomes``; None: never.
+    """
+
+    pattern: str
+    sort: str
+    mode: str
+    after_us: int
+    becomes: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Every bound by its name, in one version."""
+    """Every bound by its name, and how rules are debounced, in one version."""
 
     version: int
     as_of: str
     all: Mapping[str, Threshold]
+    rules: tuple[Debounce, ...]
 
     def __getitem__(self, name: str) -> Fraction:
         return self.all[name].value
+
+    def debounce(self, rule: str) -> Debounce:
+        """How a rule is debounced: the first pattern that fits its name; the last one fits any."""
+        return next(each for each in self.rules if fnmatchcase(rule, each.pattern))
 
     def us(self, name: str) -> int:
         """A bound in seconds or days, in microseconds."""
