@@ -8,6 +8,7 @@ was not told is not taken as well: a GPU of which none of the telling values cou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ouvrage.health.findings import Belief, Finding, asked, result_of, unknown
 from ouvrage.health.tables import Thresholds
@@ -71,7 +72,7 @@ def check_gpu(seen: Seen, rules: Rules, before: Values | None = None) -> CheckRe
     if all(_number(values, name) is None for name in TELLING):
         told = "nothing that tells whether this GPU is well was read"
         if not any(f.verdict == CRITICAL for f in findings):
-            return unknown("gpu", told, device, "gpu-not-told")
+            return replace(unknown("gpu", told, device, "gpu-not-told"), evidence=_evidence(values))
     name = values.get("name")
     good = f"{name or 'the GPU'}: the driver asks for nothing, no error since it was loaded"
     return result_of("gpu", device, findings, good=good, evidence=_evidence(values))
