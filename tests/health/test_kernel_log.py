@@ -54,7 +54,7 @@ FORGED = {
     "a program named like the kernel": f"Feb 23 16:24:18 host-1 my-kernel: {TEXT}",
     "a program in the journal": json.dumps({"_TRANSPORT": "stdout", "MESSAGE": TEXT}),
     "a program in iso syslog": f"2025-02-23T16:24:18.5+00:00 h evil: {TEXT}",
-    "text before it": f"[  206.764307] evil said NVRM: Xid (PCI:0000:9b:00): 79, x",
+    "text before it": "[  206.764307] evil said NVRM: Xid (PCI:0000:9b:00): 79, x",
 }  # fmt: skip
 
 
