@@ -113,9 +113,9 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def gpu_looks(at_us: int, deadline_s: float = DEADLINE_S) -> list[Seen]:
+def gpu_looks(at_us: int) -> list[Seen]:
     """Every GPU as the library tells it, asked in a child. Raises ``NotTold``, also where it hangs or crashes."""
-    code, told = within_deadline([sys.executable, "-m", __name__], deadline_s)
+    code, told = within_deadline([sys.executable, "-m", __name__], DEADLINE_S)
     try:
         answer = json.loads(told)
     except ValueError as error:
