@@ -92,7 +92,7 @@ def availability(device: str, stays: Iterable[Stay], from_us: int, to_us: int) -
             *(min(s.to_us, to_us) for s in mine),
         }
     )
-    times = dict.fromkeys(_ORDER, 0)
+    times: dict[str, int] = dict.fromkeys(_ORDER, 0)
     faults, before, evidence = 0, "", dict[str, None]()
     for begin, end in pairwise(edges):
         covering = [s for s in mine if s.from_us <= begin and s.to_us >= end]

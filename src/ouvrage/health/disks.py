@@ -268,6 +268,12 @@ def _good(data: Json, log: Mapping[str, int]) -> str:
     return f"{model}: every attribute is above its threshold"
 
 
+def _summary_word(passed: object) -> str:
+    if not isinstance(passed, bool):
+        return "none"
+    return "passed" if passed else "failed"
+
+
 def _shown(data: Json, log: Mapping[str, int]) -> tuple[Named, ...]:
     told = [Named(name=name, value=str(log[name])) for name in _SHOWN if name in log]
     told += [
@@ -277,8 +283,6 @@ def _shown(data: Json, log: Mapping[str, int]) -> tuple[Named, ...]:
     ]
     passed = _within(data, "smart_status").get("passed")
     exit_status = _within(data, "smartctl").get("exit_status")
-    told.append(
-        Named(name="own_summary", value={True: "passed", False: "failed"}.get(passed, "none"))
-    )
+    told.append(Named(name="own_summary", value=_summary_word(passed)))
     told.append(Named(name="smartctl_exit", value=str(exit_status)))
     return tuple(told)
