@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from ouvrage.adapters.podman import REGISTRIES
 from ouvrage.base.errors import OuvrageError
 
 _NAME = re.compile(r"[^a-z0-9.-]+")
@@ -53,6 +54,14 @@ def agent() -> None:
     help="A network that no job reaches, beside the private ones.",
 )
 @click.option(
+    "--registry",
+    "registries",
+    multiple=True,
+    metavar="HOST",
+    default=REGISTRIES,
+    help="Where images may come from (the large public ones).",
+)
+@click.option(
     "--ca",
     type=click.Path(exists=True, dir_okay=False),
     help="The authority that signed the server's certificate.",
@@ -64,23 +73,39 @@ def run(
     name: str | None,
     see: tuple[str, ...],
     deny: tuple[str, ...],
+    registries: tuple[str, ...],
     ca: str | None,
 ) -> None:
     """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
+    from ouvrage.agent.isolation import proven
     from ouvrage.agent.runner import Runner, Settings
 
+    _log_to_stderr()
     settings = Settings(
         state=state.absolute(),
         server=_address(server),
         name=name or _host(),
         see=tuple(_seen(each) for each in see),
         deny=tuple(_network(each) for each in deny),
+        registries=registries,
         ca=ca,
     )
-    from ouvrage.agent.isolation import proven
-
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))
+
+
+def _log_to_stderr() -> None:
+    """One line an event, as a service's log wants them."""
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.add_log_level,
+            structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+    )
 
 
 def _token(file: Path | None) -> str:
