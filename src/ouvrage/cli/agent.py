@@ -16,8 +16,13 @@ from pathlib import Path
 import click
 
 from ouvrage.adapters.podman import REGISTRIES
+from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 
+CONFIGURATION = "agent.toml"
+"""In the state directory: lists ``see``, ``deny`` and ``registries``, to which the flags add."""
+
+_LISTS = ("see", "deny", "registries")
 _NAME = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -58,8 +63,7 @@ def agent() -> None:
     "registries",
     multiple=True,
     metavar="HOST",
-    default=REGISTRIES,
-    help="Where images may come from (the large public ones).",
+    help="Where images may come from (the large public ones, else).",
 )
 @click.option(
     "--ca",
@@ -81,17 +85,36 @@ def run(
     from ouvrage.agent.runner import Runner, Settings
 
     _log_to_stderr()
+    kept = _kept(state / CONFIGURATION)
     settings = Settings(
         state=state.absolute(),
         server=_address(server),
         name=name or _host(),
-        see=tuple(_seen(each) for each in see),
-        deny=tuple(_network(each) for each in deny),
-        registries=registries,
+        see=tuple(_seen(each) for each in (*kept["see"], *see)),
+        deny=tuple(_network(each) for each in (*kept["deny"], *deny)),
+        registries=registries or tuple(kept["registries"]) or REGISTRIES,
         ca=ca,
     )
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))
+
+
+def _kept(file: Path) -> dict[str, list[str]]:
+    """What the owner wrote into the agent's configuration; empty lists where there is none."""
+    told = load_toml(str(file), read_text(file, "agent"), "agent/config") if file.exists() else {}
+    for name, value in told.items():
+        if name not in _LISTS or not isinstance(value, list) or not all(map(_is_text, value)):
+            raise OuvrageError(
+                "agent/config",
+                f"{name} = {value!r} is not understood",
+                where=(str(file),),
+                hint=f"lists of texts, called {', '.join(_LISTS)}",
+            )
+    return {name: told.get(name, []) for name in _LISTS}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _log_to_stderr() -> None:
