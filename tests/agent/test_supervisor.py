@@ -166,3 +166,50 @@ def test_nothing_is_left_on_the_machine(node: Node) -> None:
     assert not standing(group_prefix(node.state))
     assert not (node.files(start) / "scratch.img").exists()
     assert str(node.state) not in Path("/proc/mounts").read_text()
+
+
+def test_the_owner_s_own_work_may_run_without_a_sandbox(node: Node) -> None:
+    """Limits, account and scrubbing are the same; what it sees is the machine."""
+    script = "id -u; pwd; test -e /etc/shadow && echo shadow; echo x > out.txt; exit 4"
+    outputs = [{"path": "out.txt", "name": "out"}]
+    start = an_order("sh", "-c", script, isolation="none", outputs=outputs)
+    ended = node.run(start)
+    assert (ended["outcome"], ended["exit_code"], ended["isolation"]) == ("failed", 4, "none")
+    assert node.log(start).split() == ["0", "/run/ouvrage/scratch/work", "shadow"]
+    assert (node.files(start) / "outputs" / "out").read_text() == "x\n"
+    assert ended["used"]["processes"] == 2  # the shell and id
+
+
+def test_without_a_sandbox_it_is_asked_and_killed_as_well(node: Node) -> None:
+    stubborn = "trap 'echo asked' TERM; while :; do sleep 0.05; done"
+    start = an_order(
+        "sh", "-c", stubborn, isolation="none", time_limit_us=200_000, grace_us=200_000
+    )
+    ended = node.run(start)
+    assert (ended["outcome"], ended["signal"]) == ("time limit", signal.SIGKILL)
+    assert "asked" in node.log(start)
+    assert not standing(group_prefix(node.state))
+
+
+def test_a_checkpoint_is_there_for_the_next_attempt_of_the_job(node: Node) -> None:
+    first = an_order("sh", "-c", "echo 7 > kept/epoch", checkpoint="kept")
+    assert node.run(first)["outcome"] == "done"
+    again = an_order("sh", "-c", "cat kept/epoch", checkpoint="kept", job=first.job)
+    other = an_order("sh", "-c", "ls kept", checkpoint="kept")
+    assert (node.run(again)["outcome"], node.log(again)) == ("done", "7\n")
+    assert (node.run(other)["outcome"], node.log(other)) == ("done", "lost+found\n")
+
+
+def test_a_volume_is_worked_with_by_one_attempt_at_a_time(node: Node) -> None:
+    volume = [{"path": "/data", "name": "set"}]
+    first = an_order("sh", "-c", "echo a > /data/f; echo up; sleep 600", volumes=volume)
+    files = node.begin(first)
+    until(lambda: (files / "log").exists() and "up" in node.log(first), "it runs")
+    second = an_order("cat", "/data/f", volumes=volume, project=first.project)
+    ended = node.run(second)
+    assert ended["outcome"] == "never started"
+    assert "in use" in ended["reason"]
+    files.ask_to_stop({"why": "cancelled", "reason": "x", "grace_us": 0})
+    until((files / RESULT).exists, "its end")
+    third = an_order("cat", "/data/f", volumes=volume, project=first.project)
+    assert (node.run(third)["outcome"], node.log(third)) == ("done", "a\n")

@@ -107,7 +107,7 @@ for name in sorted(set(os.listdir("/dev")) | {"mem", "kmsg", "kvm", "fuse", "vso
              "loop-control", "sda", "vda", "nvme0n1", "nvidia0", "nvidiactl"}):
     path = f"/dev/{name}"
     if name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd",
-                "stdin", "stdout", "stderr", "core"):
+                "stdin", "stdout", "stderr", "core", "mqueue"):
         continue
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
