@@ -210,7 +210,12 @@ def test_an_invoice_is_shown_as_page_and_paper_and_given_back_by_a_credit_note(
     paper = ann("GET", f"/v1/invoices/{made['number']}/paper")
     assert paper.content.startswith(b"%PDF")
     assert ann("GET", "/v1/invoices/draft/paper", params={"period": MONTH}).status_code == 200
-    note = working.owner.post(f"/v1/invoices/{made['number']}/credit", {"why": "wrong project"})
+    only = {"why": "wrong project", "charges": [made["lines"][0]["charge"]]}
+    strange = {"why": "wrong project", "charges": ["0" * 32]}
+    assert (
+        working.owner("POST", f"/v1/invoices/{made['number']}/credit", strange).status_code == 404
+    )
+    note = working.owner.post(f"/v1/invoices/{made['number']}/credit", only)
     assert (note["number"], note["net"], note["total"]) == ("2026-0002", "-0.36", "-0.43")
     assert usage(ann)["account"]["balance"] == "10"
     assert "2026-0001" in str(note["shown"]["about"])

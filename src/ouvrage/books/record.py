@@ -148,8 +148,9 @@ def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
     nodes = {each.value.node for each in found["nodes"]}
     rows, events = found["cluster_rows"], found["cluster_events"]
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
-    found["states"] += leased_states(tenants)
-    found["earnings"] += earnings_of(tenants)
+    devices = {each.value.device for each in found["devices"]}
+    found["states"] += leased_states(tenants, devices)
+    found["earnings"] += earnings_of(tenants, devices)
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
