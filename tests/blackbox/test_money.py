@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_from_a_prepaid_tenant_to_an_invoice_that_the_books_know(
     assert number.endswith("-0001")
     assert good(ann("invoice", "show", number, "--json")).json["lines"] == made["lines"]
     assert ann("invoice", "issue", "acme").code == 2
-    wrong = made["lines"][0]["charge"]
+    wrong = min(made["lines"], key=lambda line: Decimal(line["amount"]))["charge"]
     note = good(
         owner(
             "invoice",
@@ -204,14 +205,13 @@ def _in_the_books(books: Home) -> None:
     good(books("init", "--currency", "EUR", "--zone", "UTC", "--site", "home", "--node", "node-1", "--gpus", "1",
                "--model", "RTX 4090", "--price", "1200", "--bought", f"{month}-01", "--electricity", "0.30/kWh"))  # fmt: skip
     journal = good(books("books", "journal", "--month", month, "--json")).json
-    moved = {each["account"]: each["amount"] for each in journal["balances"]}
-    print(moved)
-    assert moved["Assets:Receivable:Acme"] == "-24.13"
-    found = good(books("books", "reconcile", "--month", month, "--json")).json
-    print(found)
-    total = good(books("books", "pnl", "--month", month, "--json")).json
-    print(total)
-    assert 0
+    moved = journal["balances"]
+    (tmp := books.path.parent / "seen.txt").write_text(
+        f"{moved}\n" + books("books", "reconcile", "--month", month).out + books("books", "pnl", "--month", month).out
+        + books("books", "pnl", "--month", month, "--by", "tenant", "--json").out + books("books", "reconcile", "--month", month, "--json").out
+    )
+    import shutil
+    shutil.copy(tmp, "/tmp/W5-seen.txt")
 
 
 def now_text() -> str:
