@@ -30,10 +30,10 @@ class Agent:
     def start(self, *more: str) -> None:
         words = [sys.executable, "-m", "ouvrage", "agent", "run", "--state", str(self.state)]
         words += ["--server", self.server.url, "--enrol-file", str(self.token), "--name", "here"]
-        log = open(self.state.parent / "agent.txt", "ab")
+        log = os.open(self.state.parent / "agent.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
         self.process = subprocess.Popen([*words, *more], env=environment, stdout=log, stderr=log)
-        log.close()
+        os.close(log)
 
     @property
     def running(self) -> bool:

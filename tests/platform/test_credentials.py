@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from sqlalchemy import inspect
 
 from ouvrage.base.time import DAY, HOUR, MINUTE, SECOND
 from ouvrage.server.context import Actor
@@ -65,8 +66,7 @@ def test_what_is_kept_of_secrets_is_no_secret(server: Running) -> None:
     assert server.password
     secrets = [made["secret"].rpartition("_")[2], ann.token or "", server.password]
     with server.platform.reading() as connection:
-        tables = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
-        names = [name for (name,) in tables]
+        names = inspect(connection).get_table_names()
         held = repr([connection.exec_driver_sql(f"SELECT * FROM {name}").all() for name in names])
     for secret in secrets:
         assert secret.rpartition("_")[2] not in held

@@ -10,7 +10,7 @@ import shutil
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,6 +102,9 @@ class _Ready:
 
 
 _READY: list[_Ready] = []
+FRESH_STORES: list[Callable[[], str]] = []
+"""Where not empty: gives the address of a fresh database for every state directory, in place of a file in it."""
+_STORES: dict[Path, str] = {}
 
 
 def _first_start_of(settings: Settings) -> _Ready:
@@ -121,11 +124,22 @@ def _careless(connection: Any, _record: Any) -> None:
 
 @contextmanager
 def running(
-    state: Path, *, settings: Settings = QUICK, store: str | None = None, **world: Any
+    state: Path,
+    *,
+    settings: Settings = QUICK,
+    store: str | None = None,
+    copied: bool | None = None,
+    **world: Any,
 ) -> Iterator[Running]:
-    """A server on a state directory; ``world`` replaces parts of the platform, such as its clock."""
+    """A server on a state directory; ``world`` replaces parts of the platform, such as its clock.
+
+    ``copied``: a new state is a copy of one after its first start, made under the real clock (where ``world`` is the real one).
+    """
+    copied = not world if copied is None else copied
     ready = None
-    if store is None and not world and not state.exists():
+    if store is None and FRESH_STORES:
+        store = _STORES.setdefault(state, FRESH_STORES[-1]())
+    if store is None and copied and not state.exists():
         ready = _first_start_of(settings)
         shutil.copytree(ready.state, state)
     make_private(state)

@@ -120,13 +120,15 @@ def standing(prefix: str) -> list[str]:
 
 
 class GroupV1:
-    """A directory in each of six hierarchies."""
+    """A directory in each of six hierarchies; of five where nothing limits the share of a core."""
 
     def __init__(self, name: str, mounts: dict[str, str]) -> None:
         self._at = {kind: f"{mounts[kind]}/{PARENT}/{name}" for kind in _V1}
 
     def create(self, limits: Limits) -> None:
-        """Make the six directories; cpuset wants its cores and memory before it takes anybody."""
+        """Make the directories; cpuset wants its cores and memory before it takes anybody."""
+        if limits.quota_ppm is None:
+            self._at.pop("cpu", None)
         with _told("made"):
             for directory in self._at.values():
                 os.makedirs(directory, mode=0o755, exist_ok=True)
@@ -153,9 +155,9 @@ class GroupV1:
             _write(f"{own}/cpuset.cpus", ",".join(map(str, cpus)))
 
     def join(self) -> None:
-        """Into all six."""
+        """Into each, by its only thread: for that the kernel need not stop every fork of the machine."""
         for directory in self._at.values():
-            _write(f"{directory}/cgroup.procs", 0)
+            _write(f"{directory}/tasks", 0)
 
     def processes(self) -> list[int]:
         """Those of the freezer's, which is what kills."""

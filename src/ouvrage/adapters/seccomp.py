@@ -15,6 +15,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 
 NEWEST = 469
 """``file_setattr``: the last call of Linux 6.17, the same number on both architectures."""
@@ -79,6 +80,7 @@ _NUMBER, _ARCH = 0, 4
 Instruction = tuple[int, int, int, int]
 
 
+@lru_cache(maxsize=2)
 def program(machine: str | None = None) -> bytes:
     """The program for this machine. ``ValueError`` for an architecture without a table."""
     machine = machine or os.uname().machine

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters import bubblewrap, own_mounts, scratch, seccomp
+from ouvrage.adapters import bubblewrap, egress, own_mounts, scratch, seccomp
 from ouvrage.adapters.beneath import copy_below
 from ouvrage.adapters.bubblewrap import METER, RESERVED, Bind, Prepared, View
 from ouvrage.adapters.sandbox_cgroup import Group, Limits, group
-from ouvrage.agent.files import INPUTS, OUTPUTS, AttemptFiles
+from ouvrage.agent.files import INPUTS, NETWORK, OUTPUTS, AttemptFiles
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.errors import OuvrageError
 from ouvrage.wire.runner import File, Start
@@ -26,29 +26,38 @@ from ouvrage.wire.runner import File, Start
 STAGE = "/run/ouvrage"
 """A public directory under which this process mounts what a sandbox is to see."""
 
+ETC = "etc"
+"""In the state directory: what every sandbox of it sees as ``/etc``."""
+
 _STAGE_BYTES = 1 << 20
 _OPEN_FILES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order with what this node adds: as whom it runs, what else it sees, its device nodes."""
+    """An order with what this node adds: as whom it runs, what else it sees, its device nodes.
+
+    ``deny`` are networks of the owner's that no job reaches, beside those that are denied anyway.
+    """
 
     start: Start
     uid: int
     see: tuple[str, ...]
     nodes: tuple[str, ...]
+    deny: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """For the disk; secrets are kept apart, in a file that is read once."""
         start = self.start.model_dump(mode="json", exclude={"secrets"}) | {"secrets": []}
-        return {"start": start, "uid": self.uid, "see": self.see, "nodes": self.nodes}
+        own = {name: getattr(self, name) for name in ("uid", "see", "nodes", "deny")}
+        return {"start": start, **own}
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> Order:
         """The same, read back."""
         start = Start.model_validate(kept["start"])
-        return cls(start=start, uid=kept["uid"], see=tuple(kept["see"]), nodes=tuple(kept["nodes"]))
+        lists = {name: tuple(kept[name]) for name in ("see", "nodes", "deny")}
+        return cls(start=start, uid=kept["uid"], **lists)
 
 
 @dataclass(slots=True)
@@ -60,6 +69,7 @@ class Enclosure:
     order: Order
     cgroup: Group
     space: scratch.Space | None = None
+    way: egress.WayOut | None = None
     locks: list[int] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
 
@@ -86,13 +96,17 @@ class Enclosure:
                 f"no mounts of its own for the attempt: {error.strerror}",
                 hint="the agent must run as root",
             ) from error
-        self._make_space()
+        self.make_space()
+        self._stage(str(self.state / ETC), "etc")
         for number, path in enumerate(self.order.see):
             self._show(path, path, f"see-{number}")
         for number, each in enumerate(start.inputs):
             source = str(self.files / INPUTS / each.name)
             self._show(source, place(each.path, workdir), f"in-{number}")
         self._keep_spaces()
+        if start.network == "egress":
+            self.way = egress.open_way(start.egress, self.order.deny)
+            self.files.write(NETWORK, {"number": self.way.number})
         self.cgroup.create(
             Limits(
                 memory_bytes=start.memory_mib << 20,
@@ -102,9 +116,11 @@ class Enclosure:
             )
         )
 
-    def _make_space(self) -> None:
+    def make_space(self) -> None:
+        """Its own directory and /tmp, on space of a limited size."""
         image = self.files / "scratch.img"
-        self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib)
+        models = self.state / "models"
+        self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib, models)
         uid = self.order.uid
         for name, mode, owner in (("work", 0o700, uid), ("temporary", 0o1777, 0)):
             path = f"{self.space.at}/{name}"
@@ -126,6 +142,9 @@ class Enclosure:
             self.binds.append(Bind(source=at, target=target, writable=True))
 
     def _show(self, source: str, target: str, name: str) -> None:
+        self.binds.append(Bind(source=self._stage(source, name), target=target))
+
+    def _stage(self, source: str, name: str) -> str:
         """Bind it where the sandbox's user can reach it, whoever may look into its parents."""
         at = f"{STAGE}/{name}"
         try:
@@ -136,9 +155,9 @@ class Enclosure:
             own_mounts.bind(source, at, writable=False)
         except OSError as error:
             raise OuvrageError(
-                "sandbox/not-shown", f"{target} cannot be shown: {error.strerror}"
+                "sandbox/not-shown", f"{source} cannot be shown: {error.strerror}"
             ) from error
-        self.binds.append(Bind(source=at, target=target))
+        return at
 
     def take_outputs(self) -> list[str]:
         """Copy what is to come out; what could not be had, in words. Nothing runs there any more."""
@@ -177,14 +196,16 @@ class Enclosure:
             binds.append(Bind(source=directory, target=METER))
             told["OUVRAGE_SOCKET"] = f"{METER}/{os.path.basename(socket)}"
         view = View(
+            etc=f"{STAGE}/etc",
             work=f"{space.at}/work",
             tmp=f"{space.at}/temporary",
             workdir=place(start.workdir, None),
             binds=tuple(binds),
             devices=self.order.nodes,
             environment=told,
-            network=False,
-            resolver="",
+            network=self.way is not None,
+            hosts=self.way.hosts if self.way else (),
+            resolver=self.way.resolver if self.way else "",
             shm_bytes=max(1 << 20, start.memory_mib << 19),
         )
         return bubblewrap.prepare(view, start.command, seccomp.descriptor(), status)
@@ -192,6 +213,8 @@ class Enclosure:
     def become(self, prepared: Prepared) -> None:
         """In the child: take the limits, become nobody of this machine, then bubblewrap."""
         self.cgroup.join()
+        if self.way is not None:
+            own_mounts.enter_network(self.way.space)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)

@@ -21,6 +21,7 @@ from typing import Any
 
 import structlog
 
+from ouvrage.adapters import egress
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.home import make_private
 from ouvrage.adapters.sandbox_cgroup import group, standing
@@ -60,12 +61,16 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How this runner is set up. ``see`` are directories of the host that every sandbox sees."""
+    """How this runner is set up. ``see`` are directories of the host that every sandbox sees.
+
+    ``deny`` are networks of the owner's that no job may reach.
+    """
 
     state: Path
     server: str
     name: str
     see: tuple[str, ...]
+    deny: tuple[str, ...]
     ca: str | None
 
 
@@ -137,6 +142,8 @@ class Runner:
         """Find what a runner before this one left: its attempts, and groups that belong to none."""
         for files in attempts_in(self._state / "attempts"):
             self._watched[files.attempt] = Watched.found(self._state, files, self._bell.ring)
+        for number in egress.sweep():
+            _log.warning("runner.orphan_network", number=number)
         prefix = group_prefix(self._state)
         for name in standing(prefix):
             if name.removeprefix(prefix) not in self._watched:
@@ -203,7 +210,11 @@ class Runner:
         except KeyError as error:
             fault = f"there is no GPU {error} on this node"
         order = Order(
-            start=start, uid=self._uids.of(start.project), see=self._settings.see, nodes=nodes
+            start=start,
+            uid=self._uids.of(start.project),
+            see=self._settings.see,
+            nodes=nodes,
+            deny=self._settings.deny,
         )
         files.keep(order.as_json(), [pair.model_dump() for pair in start.secrets])
         if fault is not None and files.mark_started():

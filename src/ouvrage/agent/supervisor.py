@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters import scratch, scrub
+from ouvrage.adapters import egress, scratch, scrub
 from ouvrage.adapters.bubblewrap import exit_status
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.parent_death import end_with_the_parent
@@ -90,7 +90,7 @@ class Attempt:
         clean = self._enclosure.cgroup.kill()
         used = self._enclosure.cgroup.reading()
         self._look_at_disk()
-        result = self._judged(fault, used)
+        result = self._judged(fault, used) | {"used": self._used(used)}
         faults = [] if clean else ["processes of the attempt could not be ended"]
         faults += self._scrub()
         return {
@@ -99,7 +99,6 @@ class Attempt:
             "ended": ended,
             "wall_us": wall_us,
             "isolation": self._start.isolation,
-            "used": self._used(used),
             "scrub": "failed" if faults else "clean",
             "scrub_detail": "; ".join(faults),
         }
@@ -146,14 +145,15 @@ class Attempt:
         return words.splitlines()[-1] if words else None
 
     def _used(self, used: Reading) -> dict[str, int | None]:
-        offline = 0 if self._start.network == "none" else None
+        way = self._enclosure.way
+        sent, received = (0, 0) if way is None else egress.counted(way.number)
         return {
             "memory_bytes": used.memory_bytes,
             "cpu_us": used.cpu_us,
             "processes": used.processes,
             "disk_bytes": self._disk_bytes,
-            "sent_bytes": offline,
-            "received_bytes": offline,
+            "sent_bytes": sent,
+            "received_bytes": received,
             "oom_kills": used.oom_kills,
         }
 
@@ -166,6 +166,8 @@ class Attempt:
             held = scrub.holders(self._order.nodes)
             faults += [f"process {pid} still holds a GPU" for pid in held]
         faults += scrub.above(self._before, self._start.devices)
+        if self._enclosure.way and not egress.close_way(self._enclosure.way):
+            faults.append("its network could not be removed")
         space = self._enclosure.space
         if space is not None:
             try:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters import scrub
+from ouvrage.adapters import egress, scrub
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.sandbox_cgroup import Reading, group
 from ouvrage.agent.enclosure import Order, group_name
@@ -24,6 +24,7 @@ from ouvrage.agent.files import (
     BEGAN,
     INPUTS,
     LOG,
+    NETWORK,
     ORDER,
     OUTPUTS,
     RESULT,
@@ -170,6 +171,7 @@ class Watched:
         if self.start.devices:
             faults.append("what the GPU's memory held before is not known any more")
         (self.files / "scratch.img").unlink(missing_ok=True)
+        egress.sweep()
         return faults
 
     def events(self, outbox: Outbox) -> list[dict[str, Any]]:
@@ -193,6 +195,11 @@ class Watched:
         with contextlib.suppress(OuvrageError):
             used = group(group_name(self._state, self.files.attempt)).reading()
         told = {name: getattr(used, name, None) for name in UNREAD}
+        network = self.files.read(NETWORK)
+        if network is None:
+            told["sent_bytes"] = told["received_bytes"] = 0
+        else:
+            told["sent_bytes"], told["received_bytes"] = egress.counted(network["number"])
         return {
             "event": "progress", "attempt": self.files.attempt, "at": now_us(),
             "unit": reached.unit, "units": reached.units, "unit_us": reached.unit_us,

@@ -7,6 +7,7 @@ here is found out by trying it, once for each kernel.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import sys
@@ -46,6 +47,12 @@ def agent() -> None:
     help="A directory that every sandbox sees, read-only, at the same path.",
 )
 @click.option(
+    "--deny",
+    multiple=True,
+    metavar="NETWORK",
+    help="A network that no job reaches, beside the private ones.",
+)
+@click.option(
     "--ca",
     type=click.Path(exists=True, dir_okay=False),
     help="The authority that signed the server's certificate.",
@@ -56,6 +63,7 @@ def run(
     enrol_file: Path | None,
     name: str | None,
     see: tuple[str, ...],
+    deny: tuple[str, ...],
     ca: str | None,
 ) -> None:
     """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
@@ -66,6 +74,7 @@ def run(
         server=_address(server),
         name=name or _host(),
         see=tuple(_seen(each) for each in see),
+        deny=tuple(_network(each) for each in deny),
         ca=ca,
     )
     from ouvrage.agent.isolation import proven
@@ -107,3 +116,12 @@ def _seen(path: str) -> str:
     if not os.path.isdir(whole) or whole == "/":
         raise OuvrageError("agent/see", f"--see {path!r} is no directory that could be shown")
     return whole
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Network(text, strict=False))
+    except ValueError as error:
+        raise OuvrageError(
+            "agent/deny", f"--deny {text!r} is no network", hint="--deny 203.0.113.0/24"
+        ) from error

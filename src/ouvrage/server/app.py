@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -19,13 +20,15 @@ from ouvrage import __version__
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Platform, Settings
 from ouvrage.server.engine import Embedded
-from ouvrage.server.errors import Refused, bad_request, unreadable
+from ouvrage.server.errors import Refused, bad_request, status_of, unreadable
 from ouvrage.server.given import Given
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.oidc import Provider
 from ouvrage.server.services.audit import note_refusal
+
+_log = structlog.get_logger("ouvrage.server")
 
 ROUTES = (
     "health",
@@ -95,6 +98,8 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, OuvrageError)
+    if error.code.startswith("store/"):
+        return refusal(_store_trouble(error))
     actor = getattr(request.state, "actor", None)
     if isinstance(error, Refused) and error.code == "right/missing" and actor is not None:
         route = request.scope.get("route")
@@ -102,6 +107,18 @@ def _refused(request: Request, error: Exception) -> JSONResponse:
         where = f"{request.method} {request.url.path}"
         note_refusal(request.app.state.platform, actor, action, where, error)
     return refusal(error)
+
+
+def _store_trouble(error: OuvrageError) -> OuvrageError:
+    """What is said of the store's trouble: where it stands and what it said is for the log alone."""
+    _log.error("store.failed", code=error.code, message=error.message)
+    return Refused(
+        error.code,
+        "the server's store could not be used",
+        status=status_of(error),
+        hint="try again in a moment; whoever runs this server finds more in its log",
+        retry_after=5 if status_of(error) == 503 else None,
+    )
 
 
 def _http(_request: Request, error: Exception) -> JSONResponse:

@@ -139,7 +139,7 @@ def _tell_presence(platform: Platform, tx: Transaction, runner: RunnerRow, name:
         at_us=runner.told_us,
         until_us=until,
     )
-    tx.append([fact])
+    tx.note([fact])
     put_runner(
         tx.connection,
         RunnerRow(

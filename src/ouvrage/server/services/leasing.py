@@ -37,7 +37,7 @@ def grant(platform: Platform, tx: Transaction, row: LeaseRow) -> None:
         at_us=row.from_us,
         until_us=row.until_us,
     )
-    tx.append([fact])
+    tx.note([fact])
     put_lease(tx.connection, row)
 
 
@@ -63,7 +63,7 @@ def end_lease(
         at_us=lease.from_us,
         until_us=at_us,
     )
-    tx.append([fact])
+    tx.note([fact])
     change_lease(tx.connection, lease.lease, ended_us=at_us, end=end, billable_us=billable)
     charge(platform, tx, [lease.lease])
 

@@ -61,10 +61,14 @@ def site_of(connection: Connection) -> Site:
 
 
 def snapshot_of(
-    connection: Connection, now_us: int, limits: WorkLimits, holding: Sequence[Holding]
+    connection: Connection,
+    now_us: int,
+    limits: WorkLimits,
+    holding: Sequence[Holding],
+    waiting: Sequence[JobRow] | None = None,
 ) -> Snapshot:
-    """All that placement may know now."""
-    waiting = jobs_in(connection, ("waiting",))
+    """All that placement may know now; ``waiting`` where somebody has read those jobs already."""
+    waiting = jobs_in(connection, ("waiting",)) if waiting is None else waiting
     running = open_attempts(connection)
     leases = open_leases(connection, kind="term")
     jobs = jobs_by_id(connection, [each.job for each in running])

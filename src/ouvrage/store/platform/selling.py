@@ -9,11 +9,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from ouvrage.model.selling import OwnOffer, Placed
 from ouvrage.store.platform.json_rows import coded, has_code, page, text_of, value_of
 from ouvrage.store.platform.work_tables import leases, offers
+
+
+_LEASE = select(leases).where(leases.c.lease == bindparam("id"))
+"""Made once: it is asked for every event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +158,7 @@ def change_lease(connection: Connection, lease: str, **values: Any) -> None:
 
 def lease_of(connection: Connection, lease: str) -> LeaseRow | None:
     """The lease of an id."""
-    row = connection.execute(select(leases).where(leases.c.lease == lease)).first()
+    row = connection.execute(_LEASE, {"id": lease}).first()
     return None if row is None else lease_row(row)
 
 

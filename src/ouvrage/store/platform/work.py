@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from ouvrage.model.selling import Placed
 from ouvrage.model.work import ENDED, JobSpec, Peaks
@@ -25,6 +25,11 @@ from ouvrage.store.platform.json_rows import (
     values_of,
 )
 from ouvrage.store.platform.work_tables import attempts, job_files, jobs, shares
+
+
+# Made once: these are asked several times for every event.
+_JOB = select(jobs).where(jobs.c.job == bindparam("id"))
+_ATTEMPT = select(attempts).where(attempts.c.attempt == bindparam("id"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +131,7 @@ def change_job(connection: Connection, job: str, **values: Any) -> None:
 
 def job_of(connection: Connection, job: str) -> JobRow | None:
     """The job of an id."""
-    row = connection.execute(select(jobs).where(jobs.c.job == job)).first()
+    row = connection.execute(_JOB, {"id": job}).first()
     return None if row is None else _job(row)
 
 
@@ -145,6 +150,12 @@ def jobs_by_id(connection: Connection, ids: Collection[str]) -> dict[str, JobRow
         return {}
     query = select(jobs).where(jobs.c.job.in_(sorted(set(ids))))
     return {row.job: _job(row) for row in connection.execute(query)}
+
+
+def any_waiting(connection: Connection) -> bool:
+    """Whether any job waits."""
+    query = select(jobs.c.job).where(jobs.c.state == "waiting").limit(1)
+    return connection.execute(query).first() is not None
 
 
 def count_jobs(connection: Connection, state: str, *, org: str) -> int:
@@ -226,7 +237,7 @@ def change_attempt(connection: Connection, attempt: str, **values: Any) -> None:
 
 def attempt_of(connection: Connection, attempt: str) -> AttemptRow | None:
     """The attempt of an id."""
-    row = connection.execute(select(attempts).where(attempts.c.attempt == attempt)).first()
+    row = connection.execute(_ATTEMPT, {"id": attempt}).first()
     return None if row is None else attempt_row(row)
 
 
