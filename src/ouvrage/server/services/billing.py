@@ -78,7 +78,7 @@ def charge(platform: Platform, tx: Transaction, names: Collection[str]) -> list[
 
 def keep(platform: Platform, tx: Transaction, made: Sequence[Charged]) -> None:
     """Record charges as facts and rows."""
-    tx.append(
+    tx.note(
         [
             stated(
                 platform,
