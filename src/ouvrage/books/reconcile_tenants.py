@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import NANO, number
-from ouvrage.books.bank_items import Item, words_of_number
+from ouvrage.books.bank_items import Item, lasting, words_of_number
 from ouvrage.books.dues.lease import amount_nano
 from ouvrage.books.dues.record import DuesRecord
 from ouvrage.books.known import Known
@@ -92,5 +92,5 @@ def paid_items(record: OwnerRecord) -> Iterator[Item]:
             words=f"payment {value.reference} of {name}", amount=number(value.amount), less=Fraction(0),
             currency=value.currency, day_us=each.valid_from, due_us=None,
             numbers=words_of_number(value.reference), names=frozenset([name.lower()]), text="",
-            key=each.key, grade=max(each.grade, Grade.METERED),
+            key=each.key, fact=each.key, lasting=lasting(each.key), grade=max(each.grade, Grade.METERED),
         )  # fmt: skip

@@ -15,10 +15,8 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import number
 from ouvrage.books.dues.charging import Charged
 from ouvrage.books.dues.lease import Ended, Lease
-from ouvrage.books.known import Known
-from ouvrage.ledger.facts import Recorded
-from ouvrage.ledger.kinds import Unread, read
-from ouvrage.ledger.view import in_force
+from ouvrage.books.known import Known, by_kind, known_of
+from ouvrage.ledger.facts import Line, Recorded, line_of
 from ouvrage.model.dues import Budget, LeaseCharge, Payment, TenantInvoice
 from ouvrage.model.machines import NodeEnrolled
 from ouvrage.model.records import Withdrawal
@@ -118,12 +116,18 @@ def _only(found: Mapping[str, T], wanted: Callable[[T], bool]) -> dict[str, T]:
 
 def dues_record(records: Iterable[Recorded]) -> DuesRecord:
     """The platform's money among some records, as far as nothing corrected or withdrew it."""
+    return dues_of_lines([line_of(entry) for entry in records if entry.fact.kind in DUES_KINDS])
+
+
+def dues_of_lines(lines: Sequence[Line]) -> DuesRecord:
+    """``dues_record`` from lines, as a store reads them."""
     found: dict[type, list[Known[Any]]] = {kind: [] for kind in _KINDS}
-    ours = [entry for entry in records if entry.fact.kind in DUES_KINDS]
-    if not any(entry.fact.kind in _OWN for entry in ours):
+    ours = [line for line in lines if line.kind in DUES_KINDS]
+    if not any(line.kind in _OWN for line in ours):
         return NOTHING
-    for each in _decoded(ours):
-        found[type(each.value)].append(each)
+    for (kind, version), told in by_kind(ours).items():
+        for each in known_of(kind, version, told):
+            found[type(each.value)].append(each)
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
     leases, unpriced = _leases(found)
@@ -144,16 +148,6 @@ def dues_record(records: Iterable[Recorded]) -> DuesRecord:
         ),
         terms=tuple(each for each in found[Term] if each.value.name == SALES_TAX),
     )
-
-
-def _decoded(records: Iterable[Recorded]) -> Iterable[Known[Any]]:
-    for entry in in_force(records):
-        value, fact = read(entry.fact), entry.fact
-        if not isinstance(value, Unread):
-            yield Known(
-                value=value, valid_from=fact.valid_from, valid_to=fact.valid_to, grade=fact.grade,
-                key=fact.key,
-            )  # fmt: skip
 
 
 def _last(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, T]:
