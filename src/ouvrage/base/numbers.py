@@ -68,12 +68,14 @@ def split_whole(total: int, weights: Sequence[int | Fraction]) -> list[int]:
 
     Largest remainder; ties go to the earlier part. ``ValueError`` when no weight is positive.
     """
-    weight_sum = sum(weights)
-    if weight_sum <= 0 or min(weights) < 0:
+    weight_sum, each = sum(weights), set(weights)  # devices alike have the same weight
+    if weight_sum <= 0 or min(each) < 0:
         raise ValueError("weights must be non-negative with a positive sum")
-    shares = [divmod(total * weight, weight_sum) for weight in weights]
-    parts = [int(part) for part, _ in shares]
-    order = sorted(range(len(parts)), key=lambda i: (-shares[i][1], i))
-    for i in order[: total - sum(parts)]:
-        parts[i] += 1
+    shares = {weight: divmod(total * weight, weight_sum) for weight in each}
+    parts = [int(shares[weight][0]) for weight in weights]
+    left = total - sum(parts)
+    if left:
+        rests = [-shares[weight][1] for weight in weights]
+        for i in sorted(range(len(parts)), key=rests.__getitem__)[:left]:
+            parts[i] += 1
     return parts

@@ -7,30 +7,61 @@ figure made from it can say where it comes from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.cluster_states import states_of
 from ouvrage.books.known import FOR_EVER, Known
-from ouvrage.ledger.facts import Recorded
-from ouvrage.ledger.kinds import Unread, read
-from ouvrage.ledger.view import in_force
+from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
+from ouvrage.ledger.kinds import KINDS, rows_of, values_of
+from ouvrage.ledger.view import lines_in_force
 from ouvrage.model.assets import Asset, AssetRetired, Loan
-from ouvrage.model.cash import BankLine, CostBill, SupportTime
+from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.plans import OwnerPlan
 from ouvrage.model.records import Withdrawal
 from ouvrage.model.sites import DevicePlaced, Node, Site, Term
 from ouvrage.model.tariffs import SpotPrices, Tariff
 
 T = TypeVar("T")
 K = TypeVar("K")
+
+
+class MeterRead(NamedTuple):
+    """An ``EnergyRead`` with its period, grade and key: there are more of these than of all others."""
+
+    meter: str
+    about: str
+    scope: str
+    energy_j: int
+    method: str
+    covered_us: int
+    valid_from: int
+    valid_to: int | None
+    grade: Grade
+    key: str
+
+    @property
+    def end(self) -> int:
+        """``valid_to``, or a moment after any other."""
+        return FOR_EVER if self.valid_to is None else self.valid_to
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The fact's key, as figures take it."""
+        return (self.key,)
+
+    def meets(self, from_us: int, to_us: int) -> bool:
+        """Whether it holds at any moment of a period."""
+        return self.valid_from < to_us and from_us < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +86,13 @@ class OwnerRecord:
     invoices: tuple[Known[ChannelInvoice], ...] = ()
     bills: tuple[Known[CostBill], ...] = ()
     payments: tuple[Known[BankLine], ...] = ()
+    by_hand: tuple[Known[PaymentMatched], ...] = ()
     support: tuple[Known[SupportTime], ...] = ()
-    energy: tuple[Known[EnergyRead], ...] = ()
+    energy: tuple[MeterRead, ...] = ()
     tariffs: tuple[Known[Tariff], ...] = ()
     spots: tuple[Known[SpotPrices], ...] = ()
     rates: tuple[Known[ExchangeRate], ...] = ()
+    plans: tuple[Known[OwnerPlan], ...] = ()
     cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
     cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
     cluster_whole: tuple[Known[ClusterWhole], ...] = ()
@@ -117,11 +150,13 @@ _FIELDS: dict[type, str] = {
     ChannelInvoice: "invoices",
     CostBill: "bills",
     BankLine: "payments",
+    PaymentMatched: "by_hand",
     SupportTime: "support",
     EnergyRead: "energy",
     Tariff: "tariffs",
     SpotPrices: "spots",
     ExchangeRate: "rates",
+    OwnerPlan: "plans",
     ClusterJobRow: "cluster_rows",
     ClusterNodeEvent: "cluster_events",
     ClusterWhole: "cluster_whole",
@@ -133,18 +168,27 @@ BOOK_KINDS: tuple[str, ...] = (*OWNER_KINDS, Withdrawal.KIND)
 
 def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
     """The owner's facts among some records, those that nothing corrected or withdrew."""
-    ours = [entry for entry in records if entry.fact.kind in BOOK_KINDS]
-    found: dict[str, list[Known[Any]]] = {name: [] for name in _FIELDS.values()}
-    for known in _decoded(ours):
-        found[_FIELDS[type(known.value)]].append(known)
+    return record_of_lines([line_of(entry) for entry in records if entry.fact.kind in BOOK_KINDS])
+
+
+def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
+    """``owner_record`` from lines of ``BOOK_KINDS``, as a store reads them."""
+    found: dict[str, list[Any]] = {name: [] for name in _FIELDS.values()}
+    for (kind, version), lines in _by_kind(ours).items():
+        if KINDS.get((kind, version)) is EnergyRead:
+            found["energy"] += _meter_reads(lines)
+        elif (known := KINDS.get((kind, version))) is not None:
+            found[_FIELDS[known]] += _decoded(kind, version, lines)
     nodes = {each.value.node for each in found["nodes"]}
     rows, events = found["cluster_rows"], found["cluster_events"]
+    for each in (rows, events, found["cluster_whole"]):
+        _put_in_order(each)
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
     for each in found.values():
-        each.sort(key=lambda known: (known.valid_from, known.key))
+        _put_in_order(each)
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
     kept: dict[str, Any] = {name: tuple(each) for name, each in found.items()}
-    as_of = max((entry.recorded_at for entry in ours), default=0)
+    as_of = max((line.recorded_at for line in ours), default=0)
     return OwnerRecord(
         terms=terms,
         as_of=as_of,
@@ -162,15 +206,37 @@ def _grouped(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, tupl
     return {name: tuple(each) for name, each in found.items()}
 
 
-def _decoded(records: Iterable[Recorded]) -> Iterator[Known[Any]]:
-    for entry in in_force(records):
-        value = read(entry.fact)
-        if not isinstance(value, Unread):
+def _put_in_order(entries: list[Any]) -> None:
+    """By time, then key; two sorts of plain numbers and texts take less than one of pairs."""
+    entries.sort(key=attrgetter("key"))
+    entries.sort(key=attrgetter("valid_from"))
+
+
+def _by_kind(lines: Sequence[Line]) -> dict[tuple[str, int], list[Line]]:
+    found: dict[tuple[str, int], list[Line]] = {}
+    for line in lines_in_force(lines):
+        found.setdefault((line.kind, line.version), []).append(line)
+    return found
+
+
+def _decoded(kind: str, version: int, lines: Sequence[Line]) -> Iterator[Known[Any]]:
+    says_who = hasattr(KINDS[kind, version], "said_by")
+    values = values_of(kind, version, [line.payload for line in lines])
+    for line, value in zip(lines, values, strict=True):
+        if value is not None:
             yield Known(
                 value=value,
-                valid_from=entry.fact.valid_from,
-                valid_to=entry.fact.valid_to,
-                grade=entry.fact.grade,
-                key=entry.fact.key,
-                said_by=getattr(value, "said_by", ""),
+                valid_from=line.valid_from,
+                valid_to=line.valid_to,
+                grade=GRADES[line.grade],
+                key=line.key,
+                said_by=value.said_by if says_who else "",
             )
+
+
+def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:
+    rows = rows_of(EnergyRead, [line.payload for line in lines])
+    for line, row in zip(lines, rows, strict=True):
+        if row is not None:
+            more = (line.valid_from, line.valid_to, GRADES[line.grade], line.key)
+            yield MeterRead._make((*row, *more))

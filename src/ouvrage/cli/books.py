@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import click
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
 from ouvrage.books.account import Account, account
+from ouvrage.books.against_plan import AgainstPlan, against_plan
 from ouvrage.books.calendar_text import calendar_json, calendar_text
 from ouvrage.books.cells import grid_of
 from ouvrage.books.gaps import Gap, gaps
@@ -23,6 +25,8 @@ from ouvrage.books.gaps_text import (
     gap_rows,
     moves_text,
     name_of,
+    plan_json,
+    plan_lines,
     variance_json,
     variance_line,
     weakest_line,
@@ -34,18 +38,39 @@ from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, sta
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
 from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
-from ouvrage.cli.books_energy import energy_
-from ouvrage.cli.books_journal import journal_
 from ouvrage.cli.books_pages import pdf_option, write_pages
-from ouvrage.cli.books_reconcile import reconcile
-from ouvrage.cli.goodput import goodput
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
 
 
-@click.group()
+class _Books(click.Group):
+    """A group whose larger verbs are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs by name."""
+        return sorted({*super().list_commands(ctx), *_LATER})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command; None for a word that is no verb."""
+        if cmd_name not in _LATER:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = _LATER[cmd_name]
+        return getattr(import_module(f"ouvrage.cli.{module}"), attribute)
+
+
+_LATER = {
+    "reconcile": ("books_reconcile", "reconcile"),
+    "match": ("books_match", "match"),
+    "energy": ("books_energy", "energy_"),
+    "journal": ("books_journal", "journal_"),
+    "goodput": ("goodput", "goodput"),
+}
+"""Verb → module below ``ouvrage.cli`` and attribute."""
+
+
+@click.group(cls=_Books)
 def books() -> None:
     """What a machine earned and cost: the books of an owner.
 
@@ -94,13 +119,14 @@ def pnl_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What stands beside a statement: its gaps and the change since the period before.
+    """What stands beside a statement: its gaps, the change since the period before, what was planned.
 
-    Neither where there are more than ``MOST_DEVICES``: each takes a whole account more.
+    The first two not where there are more than ``MOST_DEVICES``: each takes a whole account more.
     """
 
     gaps: Sequence[Gap]
     change: Variance | None
+    plans: Sequence[AgainstPlan]
     before: Period
 
 
@@ -113,6 +139,7 @@ def _beside(question: Asked, made: Account) -> Beside:
     return Beside(
         gaps=gaps(record, site, passed) if few else (),
         change=variance(account(record, site, before), made) if compared else None,
+        plans=against_plan(made),
         before=before,
     )
 
@@ -122,6 +149,7 @@ def _beside_json(beside: Beside) -> dict[str, Any]:
     return {
         "weakest": gap_json(first[0]) if first else None,
         "change": variance_json(beside.change, beside.before.name) if beside.change else None,
+        "plans": [plan_json(each) for each in beside.plans],
     }
 
 
@@ -136,12 +164,20 @@ def _told(
     lines += detail(first, plain)
     if beside.change is not None and beside.change.parts is not None:
         lines.append(f"  change    {variance_line(beside.change, period_words(beside.before))}")
+    planned = plan_lines(_wanted_plans(statement, beside.plans), plain)
+    lines += [f"  {'' if i else 'plan':<8}  {line}" for i, line in enumerate(planned)]
     known = first["margin.net"].value is not None
     weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
     lines += [f"  {safe(line)}" for line in closed]
     return "\n".join([*lines, "", _more(first, period)])
+
+
+def _wanted_plans(statement: Statement, plans: Sequence[AgainstPlan]) -> Sequence[AgainstPlan]:
+    """That of the site; those of the nodes where a statement tells of them, or the site has none."""
+    sites = [each for each in plans if each.about.startswith("site:")]
+    return plans if statement.by in ("node", "gpu") or not sites else sites
 
 
 def _more(sheet: Sheet, period: Period) -> str:
@@ -228,5 +264,5 @@ def calendar_(
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
 
 
-for _verb in (reconcile, close, reopen, energy_, journal_, goodput):
+for _verb in (close, reopen):
     books.add_command(_verb)
