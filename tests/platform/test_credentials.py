@@ -234,7 +234,7 @@ def test_what_is_over_is_forgotten_and_nothing_else(server: Running, clock: Cloc
     server.owner.post("/v1/projects", {"name": "vision"})
     signing_in.new_session(server.platform, _actor(admin, "admin"))
     counts = list[tuple[int, int, int]]()
-    for later in (0, DAY, 2 * DAY, 5 * DAY):
+    for later in (0, DAY + 1, 2 * DAY, 5 * DAY):
         clock.now += later
         tidy(server.platform)
         with server.platform.reading() as connection:
