@@ -12,7 +12,6 @@ import click
 
 from ouvrage.placement.spec_values import duration_us, size_mib
 
-
 if TYPE_CHECKING:
     _Kind = click.ParamType[int]
 else:

@@ -15,7 +15,6 @@ from ouvrage.model.selling import OwnOffer, Placed
 from ouvrage.store.platform.json_rows import coded, has_code, page, text_of, value_of
 from ouvrage.store.platform.work_tables import leases, offers
 
-
 _LEASE = select(leases).where(leases.c.lease == bindparam("id"))
 """Made once: it is asked for every event."""
 

@@ -26,7 +26,6 @@ from ouvrage.store.platform.json_rows import (
 )
 from ouvrage.store.platform.work_tables import attempts, job_files, jobs, shares
 
-
 # Made once: these are asked several times for every event.
 _JOB = select(jobs).where(jobs.c.job == bindparam("id"))
 _ATTEMPT = select(attempts).where(attempts.c.attempt == bindparam("id"))
