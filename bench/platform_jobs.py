@@ -29,6 +29,7 @@ JOBS = 400
 CLIENTS = 2
 CORES = 8
 TARGET = 20.0
+TOO_MANY = 429
 
 
 def main() -> int:
@@ -77,7 +78,7 @@ def _asking(url: str, token: str) -> Callable[[str, str, Any], Any]:
     def ask(method: str, path: str, body: Any) -> Any:
         while True:
             answer = http.request(method, path, json=body, headers={"Idempotency-Key": new_id()})
-            if answer.status_code != httpx2.codes.TOO_MANY_REQUESTS:
+            if answer.status_code != TOO_MANY:
                 return answer.raise_for_status().json()
             time.sleep(0.05)
 

@@ -226,10 +226,11 @@ def test_the_newest_interruptible_work_of_lower_standing_makes_room():
 
 
 def test_nothing_is_interrupted_twice_nor_where_the_place_is_free_soon_anyway():
-    leaving = (_soft("old", 0, ends=None), _soft("new", 1, ends=None, stopping=True))
-    made = _plan(job("firm", gpus=2, standing=1), running=leaving)
-    assert not made.preempt
-    assert made.waits[0].detail["by"] == NOW + 2 * MINUTE + Policy().turnover_us
+    for ends in (None, NOW + 9 * HOUR):
+        leaving = (_soft("old", 0), _soft("new", 1, ends=ends, stopping=True))
+        made = _plan(job("firm", gpus=2, standing=1), running=leaving)
+        assert not made.preempt
+        assert made.waits[0].detail["by"] == NOW + 2 * MINUTE + Policy().turnover_us
     soon = (_soft("old", 0, ends=NOW + 4 * MINUTE), _soft("new", 1))
     assert not _plan(job("firm", gpus=2, standing=1), running=soon).preempt
 
@@ -241,6 +242,10 @@ def test_an_interruptible_term_lease_ends_as_a_whole():
     inside = running("in", placed(N4, devices=1, cpus=1), None, lease="L", interruptible=True)
     made = _plan(job("firm", gpus=1, standing=1), leases=(soft,), running=(inside,))
     assert [(p.attempt, p.lease) for p in made.preempt] == [(None, "L")]
+    told = replace(soft, stopping=True)
+    again = _plan(job("firm", gpus=1, standing=1), leases=(told,), running=(inside,))
+    assert not again.preempt
+    assert again.waits[0].detail["by"] == NOW + MINUTE + Policy().turnover_us
 
 
 def test_a_lease_is_granted_where_nothing_waiting_needs_the_place():

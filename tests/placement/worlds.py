@@ -166,7 +166,13 @@ class _Drawn:
 
     def lease(self, name: str, where: Placed, until: int | None, terms: dict[str, Any]) -> None:
         lease = Lease(
-            lease=f"t-{name}", kind="term", project="p", placed=where, until_us=until, **terms
+            stopping=self.one_in(6),
+            lease=f"t-{name}",
+            kind="term",
+            project="p",
+            placed=where,
+            until_us=until,
+            **terms,
         )
         self.leases.append(lease)
         if self.one_in(2):

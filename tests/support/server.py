@@ -22,9 +22,10 @@ from sqlalchemy import event
 from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.home import make_private
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.listening import Listen
 from ouvrage.server.services.first_start import prepare
 from ouvrage.server.serving import platform_of_state, server_of
-from ouvrage.server.starting import Listen, bound, url_of
+from ouvrage.server.starting import bound, url_of
 
 NO_CA = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Trusts nobody: to read the system's list takes longer than most tests."""
@@ -129,6 +130,7 @@ def running(
     settings: Settings = QUICK,
     store: str | None = None,
     copied: bool | None = None,
+    listen: Listen | None = None,
     **world: Any,
 ) -> Iterator[Running]:
     """A server on a state directory; ``world`` replaces parts of the platform, such as its clock.
@@ -149,14 +151,17 @@ def running(
             made.store.engine.dispose()
         platform = replace(made, **world)
         started = prepare(platform)
-        listen = Listen(host="127.0.0.1", port=0)
+        listen = listen or Listen(host="127.0.0.1", port=0)
         with bound(listen) as sock:
             server = server_of(platform, listen)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
             thread.start()
             url = url_of(listen, sock)
             try:
-                with httpx2.Client(base_url=url, timeout=30, verify=NO_CA) as http:
+                trust = NO_CA
+                if listen.certificate is not None:
+                    trust = ssl.create_default_context(cafile=str(state / "tls" / "ca.pem"))
+                with httpx2.Client(base_url=url, timeout=30, verify=trust) as http:
                     owner = Client(http, started.token_file.read_text("ascii").strip())
                     password = ready.password if ready else started.password
                     yield Running(url, platform, owner, password)

@@ -25,7 +25,6 @@ from ouvrage.server.given import Given
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
-from ouvrage.server.oidc import Provider
 from ouvrage.server.services.audit import note_refusal
 
 _log = structlog.get_logger("ouvrage.server")
@@ -64,15 +63,25 @@ _WORDS = {
 
 def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
-    engine = Embedded(platform=platform, token=platform.ids())
+    # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
+    token = platform.ids() if platform.limits.several else "alone"
+    engine = Embedded(platform=platform, token=token)
     app = routes_app(platform.settings, lambda _: at_work(platform, engine))
     app.state.platform = platform
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
     app.state.limits = Limits(platform.monotonic)
-    oidc = platform.settings.oidc
-    app.state.provider = Provider(oidc, platform) if oidc else None
+    app.state.provider = _provider(platform)
     return app
+
+
+def _provider(platform: Platform) -> Any:
+    """The identity provider; what speaks to it is loaded only where there is one."""
+    if platform.settings.oidc is None:
+        return None
+    from ouvrage.server.oidc import Provider
+
+    return Provider(platform.settings.oidc, platform)
 
 
 def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAPI:

@@ -15,7 +15,6 @@ from ouvrage.model.selling import OwnOffer, Placed
 from ouvrage.store.platform.json_rows import coded, has_code, page, text_of, value_of
 from ouvrage.store.platform.work_tables import leases, offers
 
-
 _LEASE = select(leases).where(leases.c.lease == bindparam("id"))
 """Made once: it is asked for every event."""
 
@@ -194,5 +193,5 @@ def lease_page(
 
 
 def lease_row(row: Row[Any]) -> LeaseRow:
-    """A lease as its row states it."""
-    return LeaseRow(**{**row._mapping, "placed": value_of(Placed, row.placed)})
+    values: dict[str, Any] = dict(row._mapping)
+    return LeaseRow(**(values | {"placed": value_of(Placed, row.placed)}))

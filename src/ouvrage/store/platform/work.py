@@ -26,7 +26,6 @@ from ouvrage.store.platform.json_rows import (
 )
 from ouvrage.store.platform.work_tables import attempts, job_files, jobs, shares
 
-
 # Made once: these are asked several times for every event.
 _JOB = select(jobs).where(jobs.c.job == bindparam("id"))
 _ATTEMPT = select(attempts).where(attempts.c.attempt == bindparam("id"))
@@ -199,14 +198,9 @@ def job_page(
 
 
 def _job(row: Row[Any]) -> JobRow:
-    values = row._mapping
-    return JobRow(
-        **{
-            **values,
-            "spec": value_of(JobSpec, row.spec),
-            "not_on": values_of(str, row.not_on),
-        }
-    )
+    values: dict[str, Any] = dict(row._mapping)
+    values |= {"spec": value_of(JobSpec, row.spec), "not_on": values_of(str, row.not_on)}
+    return JobRow(**values)
 
 
 def put_attempt(connection: Connection, row: AttemptRow) -> None:
@@ -277,16 +271,14 @@ def node_attempts(connection: Connection, node: str) -> dict[str, AttemptRow]:
 
 
 def attempt_row(row: Row[Any]) -> AttemptRow:
-    """An attempt as its row states it."""
-    return AttemptRow(
-        **{
-            **row._mapping,
-            "placed": value_of(Placed, row.placed),
-            "peaks": None if row.peaks is None else value_of(Peaks, row.peaks),
-            "progress": None if row.progress is None else json.loads(row.progress),
-            "forgotten": bool(row.forgotten),
-        }
-    )
+    values: dict[str, Any] = dict(row._mapping)
+    values |= {
+        "placed": value_of(Placed, row.placed),
+        "peaks": None if row.peaks is None else value_of(Peaks, row.peaks),
+        "progress": None if row.progress is None else json.loads(row.progress),
+        "forgotten": bool(row.forgotten),
+    }
+    return AttemptRow(**values)
 
 
 def put_file(connection: Connection, row: FileRow) -> None:
