@@ -90,7 +90,9 @@ class Running:
     def tenant(self, name: str, **more: Any) -> Client:
         """A new tenant with an administrator, as whom the client asks; it pays by invoice, unless told otherwise."""
         paying = {"billing": "credit", "credit_limit": "1000000"}
-        made = self.owner.post("/v1/organisations", {"name": name, "admin": "ann", **paying, **more})
+        made = self.owner.post(
+            "/v1/organisations", {"name": name, "admin": "ann", **paying, **more}
+        )
         return self.signed_in(made["login"], made["password"])
 
 

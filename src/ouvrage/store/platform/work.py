@@ -271,6 +271,7 @@ def node_attempts(connection: Connection, node: str) -> dict[str, AttemptRow]:
 
 
 def attempt_row(row: Row[Any]) -> AttemptRow:
+    """An attempt as its row states it."""
     values: dict[str, Any] = dict(row._mapping)
     values |= {
         "placed": value_of(Placed, row.placed),
