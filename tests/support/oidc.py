@@ -70,16 +70,20 @@ class LocalProvider:
 
 @contextmanager
 def local_provider() -> Iterator[LocalProvider]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.provider = LocalProvider(f"http://127.0.0.1:{server.server_address[1]}")  # type: ignore[attr-defined]
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.provider = LocalProvider(f"http://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield server.provider  # type: ignore[attr-defined]
+        yield server.provider
     finally:
         server.shutdown()
         thread.join(10)
         server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    provider: LocalProvider
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -88,7 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def provider(self) -> LocalProvider:
-        return self.server.provider  # type: ignore[attr-defined]
+        assert isinstance(self.server, _Server)
+        return self.server.provider
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)

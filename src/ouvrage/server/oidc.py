@@ -149,7 +149,8 @@ class Provider:
         with self._lock:
             keys = self._keys
         if keys is None:
-            keys = KeySet.import_key_set(self._read("GET", self._published()["jwks_uri"]))
+            found = self._read("GET", self._published()["jwks_uri"])
+            keys = KeySet.import_key_set({"keys": found.get("keys", [])})
             with self._lock:
                 self._keys, self._keys_us = keys, self._platform.clock()
         return keys

@@ -5,8 +5,6 @@ Decides that a budget is in the organisation's currency and that a changed one i
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from ouvrage.base.time import utc_text
 from ouvrage.books.dues.lease import amount_text
 from ouvrage.model.dues import Budget
@@ -25,7 +23,7 @@ from ouvrage.store.platform.dues import (
     put_budget,
 )
 from ouvrage.store.platform.tenancy import project_of
-from ouvrage.store.transaction import Transaction
+from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.dues import BudgetTold, NewBudget
 
 
