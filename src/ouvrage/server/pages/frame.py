@@ -44,6 +44,7 @@ PLACES = (
     ("jobs", "Jobs", "/jobs", "job.read"),
     ("offers", "Offers and leases", "/offers", "offer.read"),
     ("tenants", "Tenants and budgets", "/tenants", "member.read"),
+    ("money", "Money", "/money", "usage.read"),
     ("books", "Books", "/books", "platform.read"),
     ("quotes", "Quotes", "/quotes", "platform.read"),
     ("audit", "Audit", "/audit", "audit.read"),
