@@ -11,7 +11,20 @@ from contextlib import contextmanager
 from ouvrage.base.errors import OuvrageError
 
 _PACKAGES = frozenset(
-    "argon2 authlib cryptography fastapi httpx2 multipart pydantic stamina starlette structlog uvicorn yaml".split()
+    [
+        "argon2",
+        "authlib",
+        "cryptography",
+        "fastapi",
+        "httpx2",
+        "multipart",
+        "pydantic",
+        "stamina",
+        "starlette",
+        "structlog",
+        "uvicorn",
+        "yaml",
+    ]
 )
 
 
