@@ -131,7 +131,7 @@ class Enclosure:
         image = self.files / "scratch.img"
         models = self.state / "models"
         self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib, models)
-        for name, mode, owner in (("work", 0o700, self.owner), ("temporary", 0o1777, 0)):
+        for name, mode, owner in (("own", 0o700, self.owner), ("temporary", 0o1777, 0)):
             path = f"{self.space.at}/{name}"
             os.mkdir(path)
             os.chmod(path, mode)
@@ -180,7 +180,7 @@ class Enclosure:
         for each in outputs:
             try:
                 inside = place(each.path, workdir).removeprefix(f"{workdir}/")
-                copy_below(f"{space.at}/work", inside, directory / each.name)
+                copy_below(f"{space.at}/own", inside, directory / each.name)
             except FileNotFoundError:
                 faults.append(f"output {each.path!r} is not there")
             except OuvrageError as error:
@@ -222,7 +222,7 @@ class Enclosure:
         told, binds = self.told(secrets, socket)
         view = View(
             etc=f"{STAGE}/etc",
-            work=f"{space.at}/work",
+            work=f"{space.at}/own",
             tmp=f"{space.at}/temporary",
             workdir=place(start.workdir, None),
             binds=tuple(binds),
@@ -242,7 +242,7 @@ class Enclosure:
         assert start.image is not None
         told, binds = self.told(secrets, socket)
         workdir = place(start.workdir, None)
-        own = [(f"{space.at}/work", workdir, True), (f"{space.at}/temporary", bubblewrap.TMP, True)]
+        own = [(f"{space.at}/own", workdir, True), (f"{space.at}/temporary", bubblewrap.TMP, True)]
         made = podman.Container(
             name=container_name(start.attempt),
             image=start.image,
@@ -273,8 +273,8 @@ class Enclosure:
         return Prepared(
             path=path,
             argv=list(start.command),
-            environment={**bubblewrap.ENVIRONMENT, "HOME": f"{space.at}/work", **told},
-            directory=f"{space.at}/work",
+            environment={**bubblewrap.ENVIRONMENT, "HOME": f"{space.at}/own", **told},
+            directory=f"{space.at}/own",
             descriptors=(),
             uid=None,
             joins=True,
