@@ -100,7 +100,7 @@ def test_another_tenant_sees_nothing_of_the_first(browser: Browser, working: Wor
     with tab(browser, working) as page:
         sign_in(page, made["login"], made["password"])
         assert page.locator("nav a").all_inner_texts() == [
-            "Today", "Jobs", "Offers and leases", "Tenants and budgets", "Money", "Audit",
+            "Today", "Jobs", "Offers and leases", "Tenants and budgets", "Money", "Quotes", "Audit",
         ]  # fmt: skip
         for path in ("/", "/jobs?all=1", "/offers", "/tenants", "/money", "/audit"):
             page.goto(path)
@@ -126,7 +126,7 @@ def test_another_tenant_sees_nothing_of_the_first(browser: Browser, working: Wor
 
 
 PAGES = ("/", "/nodes", "/nodes/node-1", "/jobs", "/jobs/JOB", "/offers", "/offers/standard", "/leases/LEASE",
-         "/tenants", "/tenants/acme", "/money", "/money?org=acme", "/books", "/audit", "/nodes/none")  # fmt: skip
+         "/tenants", "/tenants/acme", "/money", "/money?org=acme", "/books", "/quotes", "/audit", "/nodes/none")  # fmt: skip
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -195,7 +195,9 @@ def test_a_tenant_sees_what_it_owes_before_the_bill(browser: Browser, working: W
         opened(page, "Set a budget")
         page.get_by_label("Amount").fill("1.00")
         page.get_by_role("button", name="Set it").click()
-        expect(page.get_by_role("row").filter(has_text="work is stopped")).to_contain_text("1.00 EUR")
+        expect(page.get_by_role("row").filter(has_text="work is stopped")).to_contain_text(
+            "1.00 EUR"
+        )
         twin.report([twin.ended(start.attempt)])
         page.reload()
         expect(page.get_by_role("heading", level=1)).to_contain_text("left to spend 2.49 EUR")

@@ -49,7 +49,18 @@ ROUTES = (
 )
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
-PAGES = ("entrance", "today", "nodes", "jobs", "offers", "tenants", "money", "books", "audit")
+PAGES = (
+    "entrance",
+    "today",
+    "nodes",
+    "jobs",
+    "offers",
+    "tenants",
+    "money",
+    "books",
+    "quotes",
+    "audit",
+)
 """The modules below ``pages/``: the console."""
 
 _WORDS = {

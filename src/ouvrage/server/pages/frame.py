@@ -46,7 +46,7 @@ PLACES = (
     ("tenants", "Tenants and budgets", "/tenants", "member.read"),
     ("money", "Money", "/money", "usage.read"),
     ("books", "Books", "/books", "platform.read"),
-    ("quotes", "Quotes", "/quotes", "platform.read"),
+    ("quotes", "Quotes", "/quotes", "job.read"),
     ("audit", "Audit", "/audit", "audit.read"),
 )
 """The navigation: key, words, address, and the action without which it is not shown."""
