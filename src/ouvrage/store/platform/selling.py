@@ -194,4 +194,5 @@ def lease_page(
 
 def _lease(row: Row[Any]) -> LeaseRow:
     values: dict[str, Any] = dict(row._mapping)
-    return LeaseRow(**(values | {"placed": value_of(Placed, row.placed)}))
+    values["placed"] = value_of(Placed, row.placed)
+    return LeaseRow(**values)
