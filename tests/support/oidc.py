@@ -31,6 +31,7 @@ class LocalProvider:
     url: str
     redirect: str = ""
     claims: dict[str, Any] = field(default_factory=dict)
+    who: dict[str, Any] = field(default_factory=dict)
     lie: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
@@ -42,6 +43,7 @@ class LocalProvider:
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
             "jwks_uri": f"{self.url}/keys",
+            "userinfo_endpoint": f"{self.url}/who",
         }
 
     def authorize(self, query: dict[str, str]) -> str:
@@ -99,6 +101,9 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         if parts.path == "/.well-known/openid-configuration":
             self._say(200, self.provider.discovery())
+        elif parts.path == "/who":
+            good = self.headers.get("Authorization") == "Bearer x"
+            self._say(200 if good else 401, self.provider.who if good else {})
         elif parts.path == "/keys":
             self._say(200, {"keys": [self.provider.key.as_dict(private=False)]})
         else:

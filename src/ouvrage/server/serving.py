@@ -192,7 +192,11 @@ def serve(server: Opened, ready: Callable[[], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     ca = server.listen.certificate if server.start.tls is None else directory / "tls/ca.pem"
-    runner = None if server.start.no_runner else OwnRunner(server.platform, server.url, ca)
+    runner = (
+        None
+        if server.start.no_runner
+        else OwnRunner(server.platform, server.url, ca, server.start.see)
+    )
     try:
         (directory / ADDRESS).write_text(f"{server.url}\n", "ascii")
         (directory / PID).write_text(f"{os.getpid()}\n", "ascii")
