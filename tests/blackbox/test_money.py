@@ -94,9 +94,37 @@ def good(said: Said) -> Said:
 def test_from_a_prepaid_tenant_to_an_invoice_that_the_books_know(
     platform: Platform, tmp_path: Path
 ) -> None:
-    owner, ann = platform.owner, platform.ann
+    _nothing_is_known(platform.ann)
+    _work_is_charged(platform)
+    _a_budget_is_spent(platform.ann)
+    _a_draft_waits_for_its_tax(platform, tmp_path)
+    _issued_once_and_corrected(platform)
 
-    # Nothing is known, nothing is zero, nothing starts.
+    # The owner's books over the platform's own store.
+    owner = platform.owner
+    good(owner("down", "--state", str(platform.state)))
+    books = replace(
+        owner,
+        path=platform.state,
+        environment={**owner.environment, "OUVRAGE_HOME": str(platform.state)},
+    )
+    assert good(books("verify")).code == 0
+    _in_the_books(books)
+    good(
+        owner(
+            "up",
+            "--state",
+            str(platform.state),
+            "--listen",
+            "127.0.0.1:0",
+            "--no-runner",
+            "--detach",
+        )
+    )
+
+
+def _nothing_is_known(ann: Home) -> None:
+    """Nothing is known, nothing is zero, nothing starts."""
     said = good(ann("job", "estimate", "train", "--offer", "standard"))
     assert (
         said.first
@@ -108,7 +136,10 @@ def test_from_a_prepaid_tenant_to_an_invoice_that_the_books_know(
     assert "balance" in good(ann("job", "explain", held["code"])).out
     good(ann("job", "cancel", held["code"]))
 
-    # Paid in advance, work, and what it costs.
+
+def _work_is_charged(platform: Platform) -> None:
+    """Paid in advance, work, and what it costs."""
+    owner, ann = platform.owner, platform.ann
     said = good(owner("payment", "add", "acme", "25", "--reference", "T-1001"))
     assert said.first == "25 EUR of acme is recorded; it has 25.00 EUR left to spend"
     platform.worked(60 * S, "--name", "train")
@@ -123,13 +154,18 @@ def test_from_a_prepaid_tenant_to_an_invoice_that_the_books_know(
     )
     assert "  per epoch  0.0900 EUR (0.0600 to 0.120)" in said.out
 
-    # A budget that is spent, and one that was lifted.
+
+def _a_budget_is_spent(ann: Home) -> None:
+    """A budget that is spent, and one that was lifted."""
     said = good(ann("budget", "set", "main", "1", "--action", "warn"))
     assert said.first == "main may spend 1 EUR a month; 1.08 EUR is spent"
     assert good(ann("budget", "list")).first == "1 budgets, 1 of them spent"
     good(ann("budget", "set", "main", "--lift"))
 
-    # The draft, without a tax and with one.
+
+def _a_draft_waits_for_its_tax(platform: Platform, tmp_path: Path) -> None:
+    """The draft, without a tax and with one."""
+    owner, ann = platform.owner, platform.ann
     assert good(ann("invoice", "draft", "--json")).json["total"] is None
     refused = owner("invoice", "issue", "acme")
     assert refused.code == 2
@@ -143,7 +179,10 @@ def test_from_a_prepaid_tenant_to_an_invoice_that_the_books_know(
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert paper.read_bytes().startswith(b"%PDF")
 
-    # Issued once, shown the same, corrected by a note.
+
+def _issued_once_and_corrected(platform: Platform) -> None:
+    """Issued once, shown the same, corrected by a note."""
+    owner, ann = platform.owner, platform.ann
     made = good(owner("invoice", "issue", "acme", "--json")).json
     assert (made["net"], made["tax"], made["total"], made["due"]) == ("1.08", "0.22", "1.3", "0")
     number = made["number"]
@@ -170,27 +209,6 @@ def test_from_a_prepaid_tenant_to_an_invoice_that_the_books_know(
     assert [each["sort"] for each in statement["lines"]].count("charge") == 2
     assert (
         statement["closing"] == good(ann("usage", "--json")).json["account"]["balance"] == "24.13"
-    )
-
-    # The owner's books over the platform's own store.
-    good(owner("down", "--state", str(platform.state)))
-    books = replace(
-        owner,
-        path=platform.state,
-        environment={**owner.environment, "OUVRAGE_HOME": str(platform.state)},
-    )
-    assert good(books("verify")).code == 0
-    _in_the_books(books)
-    good(
-        owner(
-            "up",
-            "--state",
-            str(platform.state),
-            "--listen",
-            "127.0.0.1:0",
-            "--no-runner",
-            "--detach",
-        )
     )
 
 
