@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import ssl
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,7 +83,7 @@ class Link:
         try:
             answer = self._call("PUT", path, params={"offset": offset}, content=data)
         except Refused as refused:
-            if refused.status == httpx2.codes.CONFLICT:
+            if refused.status == HTTPStatus.CONFLICT:
                 raise Gap(_place_in(refused)) from refused
             raise
         return _read(LogPlace, answer)
@@ -92,7 +93,7 @@ class Link:
         path = f"{BASE}/attempts/{attempt}/inputs/{_quoted(name)}"
         draft = target.with_name(f".{target.name}.part")
         with _telling(), self._client.stream("GET", path) as answer:
-            if answer.status_code != httpx2.codes.OK:
+            if answer.status_code != HTTPStatus.OK:
                 answer.read()
                 _raise(answer)
             with open(draft, "wb") as file:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from ouvrage.meter.feed import command
@@ -54,12 +55,15 @@ class Nursery:
         self._process.wait()
 
 
+_LOADED_ONCE = ("ouvrage.agent.supervisor", "ouvrage.meter.account", "ouvrage.meter.topology")
+"""What every attempt needs, loaded before the forks."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """The process: fork for every order until the runner is gone."""
     state, orders = Path(arguments[0]), socket.socket(fileno=int(arguments[1]))
-    import ouvrage.agent.supervisor  # loaded once, before the forks
-    import ouvrage.meter.account
-    import ouvrage.meter.topology  # noqa: F401 -- as are these
+    for name in _LOADED_ONCE:
+        import_module(name)
     from ouvrage.adapters.bubblewrap import make_etc
     from ouvrage.agent.enclosure import ETC
 

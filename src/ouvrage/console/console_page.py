@@ -80,5 +80,5 @@ def _environment(language: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["bound"] = bound
-    environment.globals["_"] = translator(language)
+    environment.globals.update(_=translator(language))
     return environment
