@@ -195,7 +195,9 @@ def test_a_tenant_sees_what_it_owes_before_the_bill(browser: Browser, working: W
         opened(page, "Set a budget")
         page.get_by_label("Amount").fill("1.00")
         page.get_by_role("button", name="Set it").click()
-        expect(page.get_by_role("row").filter(has_text="work is stopped")).to_contain_text("1.00 EUR")
+        expect(page.get_by_role("row").filter(has_text="work is stopped")).to_contain_text(
+            "1.00 EUR"
+        )
         twin.report([twin.ended(start.attempt)])
         page.reload()
         expect(page.get_by_role("heading", level=1)).to_contain_text("left to spend 2.49 EUR")
