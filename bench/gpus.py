@@ -81,7 +81,7 @@ def build(directory: Path) -> dict[str, str]:
     cards = (
         f"gpu{n}.util_gpu=87\ngpu{n}.power_mw=412000\ngpu{n}.energy_mj=99\n" for n in range(GPUS)
     )
-    state.write_text(f"count={GPUS}\n" + "".join(cards))
+    state.write_text(f"count={GPUS}\nstill=1\n" + "".join(cards))
     called = directory / "nvidia-smi"  # CodeCarbon looks for GPUs only where this can be called
     called.write_text("#!/bin/sh\nexit 0\n")
     called.chmod(0o755)

@@ -21,14 +21,14 @@ FIELDS: dict[str, int] = {
     "power_usage_mw": 20_000_000,
     "energy_mj": 1 << 60,
     "temperature_c": 250,
-    "memory_temperature_c": 250,
     "clock_sm_mhz": 10_000,
-    "clock_memory_mhz": 50_000,
     "clock_reasons": (1 << 32) - 2,
     "pcie_tx_bytes": 1 << 62,
     "pcie_rx_bytes": 1 << 62,
     "pcie_tx_kb_s": 1 << 30,
     "pcie_rx_kb_s": 1 << 30,
+    "memory_temperature_c": 250,
+    "clock_memory_mhz": 50_000,
     "pcie_generation": 16,
     "pcie_width": 64,
     "ecc_corrected": 1 << 60,
@@ -43,6 +43,8 @@ its older figure, an average over a second on most cards since Ampere and an ins
 """
 
 NAMES = tuple(FIELDS)
+OFTEN = NAMES.index("memory_temperature_c")
+"""From this place on fields change rarely: they are read at some ticks only, and kept."""
 PLACE = {name: place for place, name in enumerate(NAMES)}
 BLANKS = frozenset((0xFFFFFFFF, 0x7FFFFFF0, 0x7FFFFFF1, 0x7FFFFFF2, 0x7FFFFFF3))
 _GREATEST = tuple(FIELDS.values())
@@ -134,6 +136,33 @@ class GpuLibrary(Protocol):
         """Xid errors that the driver reported since it was last asked, of GPUs that were described:
         the index (None where it does not say) and the number. Never waits."""
         ...
+
+
+class Rare:
+    """What each card said last of what changes rarely, to complete the readings that leave it out."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, Reading] = {}
+
+    def forget(self, index: int) -> None:
+        """Another card may stand there now."""
+        self._said.pop(index, None)
+
+    def shortened(self, index: int, values: Reading) -> Reading:
+        """The reading without what it says again."""
+        rare = values[OFTEN:]
+        if self._said.get(index) == rare:
+            return values[:OFTEN]
+        self._said[index] = rare
+        return values
+
+    def completed(self, index: int, values: Reading) -> Reading | None:
+        """The whole reading; None where it is none, or nothing whole came before it."""
+        if len(values) == len(NAMES):
+            self._said[index] = values[OFTEN:]
+            return values
+        rare = self._said.get(index)
+        return None if rare is None or len(values) != OFTEN else values + rare
 
 
 def believable(name: str, value: int | None) -> int | None:

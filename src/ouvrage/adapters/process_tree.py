@@ -3,8 +3,14 @@
 The caller is a child subreaper, so whatever loses its parent becomes the caller's own child and
 stays in the tree. Descendants are found by listing ``/proc``: only numbers not seen before are
 read. Nothing is listed while no process or thread was born, which the kernel tells in one small
-file. Because a number may be given again between two listings, everything is looked at anew every 30
-seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
+file, or while no thread of the tree ran. Because a number may be given again between two listings,
+everything is looked at anew every 30 seconds; because listing costs with the size of the host, it
+takes at most a thousandth of a core.
+
+Each thread's time on a core is read first, to the nanosecond. A thread that did not run since it was
+last read used nothing, wrote nothing, started nobody and sleeps where it slept: of a process none of
+whose threads ran nothing else is read. Its memory alone can shrink meanwhile (the kernel takes pages
+away), so it is looked at every ``AFRESH`` samples all the same.
 
 At most ``PROCESSES`` processes are read a sample and at most ``DETAIL`` threads (delay, switches,
 state), in turn; what is not read keeps its last value, so a sum over a very large tree lags and
@@ -27,6 +33,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 PROCESSES = 48
 DETAIL = 64
 STATUS = 8
+AFRESH = 10
 _RESCAN_US = 30_000_000
 _SCAN_LATEST_US = 10_000_000
 _SCAN_SHARE = 1000
@@ -42,21 +49,21 @@ class Rising:
     along) the loss is added from then on.
     """
 
-    __slots__ = ("_held", "_last", "_lost")
+    __slots__ = ("_last", "_lost", "held")
 
     def __init__(self) -> None:
         self._last = self._lost = 0
-        self._held = False
+        self.held = False
 
     def take(self, raw: int) -> int:
         """The value to report when the processes say ``raw``."""
         value = raw + self._lost
         if value < self._last:
-            if self._held:
+            if self.held:
                 self._lost += self._last - value
-            self._held = not self._held
+            self.held = not self.held
         else:
-            self._held = False
+            self.held = False
             self._last = value
         return self._last
 
@@ -71,29 +78,43 @@ class Task:
         "cpu_us",
         "delay_us",
         "involuntary",
+        "ran",
         "running",
+        "said",
         "schedstat",
         "status",
+        "tid",
         "voluntary",
     )
 
-    def __init__(self, directory: str, room: Room) -> None:
+    def __init__(self, directory: str, tid: int, room: Room) -> None:
+        self.tid = tid
         self.schedstat = KeptFile(f"{directory}/schedstat", room, 128)
         self.status = KeptFile(f"{directory}/status", room, 4096)
         self.cpu_us = self.delay_us = self.voluntary = self.involuntary = 0
         self.asleep = self.at_network = self.blocked = self.running = False
+        self.ran = True
+        self.said = b""
 
     def read_delay(self) -> bool:
-        """Read the time on a core and waiting for one; False when the thread is gone."""
+        """Read the time on a core and waiting for one; False when the thread is gone.
+
+        ``said`` is another object than before where the thread ran, or where the kernel does not
+        tell; ``ran`` stays until its state is read.
+        """
         data = self.schedstat.read()
         if data is None:
             return False
-        words = data.split()
-        self.cpu_us, self.delay_us = int(words[0]) // 1000, int(words[1]) // 1000
+        if data != self.said or data[:2] == b"0 ":
+            self.said = data
+            self.ran = True
+            words = data.split(None, 2)
+            self.cpu_us, self.delay_us = int(words[0]) // 1000, int(words[1]) // 1000
         return True
 
     def read_status(self) -> None:
         """Read state and context switches, where they can be read."""
+        self.ran = False
         data = self.status.read()
         if data is None:
             return
@@ -124,6 +145,7 @@ class Process:
         "read_bytes",
         "rss",
         "stat",
+        "stirred",
         "system",
         "tasks",
         "threads",
@@ -142,9 +164,11 @@ class Process:
         self.read_bytes: int | None = None
         self.written: int | None = None
         self.blocked = self.zombie = False
+        self.stirred = True
 
     def read(self) -> bool:
         """Read what the process used, reaped children included; False when it is gone."""
+        self.stirred = False
         data = self.stat.read()
         if data is None:
             return False
@@ -195,6 +219,8 @@ class ProcessTree:
         self._births = Births(room, root)
         self._blkio_told = _delay_accounting(root)
         self._sockets = SocketWaits(root)
+        self._stirred = self._changed = True
+        self._last_sums: Values = {}
         self.thinned = False
 
     def add(self, pid: int) -> None:
@@ -202,6 +228,7 @@ class ProcessTree:
         with self._lock:
             if pid not in self._members:
                 self._members[pid] = Process(pid, self._root, self._room)
+                self._changed = True
 
     def leave_out(self, pid: int) -> None:
         """A child of ours that is no part of the tree: the meter's own helper."""
@@ -214,6 +241,10 @@ class ProcessTree:
             pid = start()
             self._apart.add(pid)
             return pid
+
+    def is_apart(self, pid: int) -> bool:
+        """Whether this is a child of ours that is no part of the tree and was not waited for yet."""
+        return pid in self._apart
 
     def living(self) -> int:
         """How many processes of the tree are alive, zombies not counted."""
@@ -247,24 +278,57 @@ class ProcessTree:
         """Every counter and gauge of the tree."""
         with self._lock:
             now = monotonic_us()
+            self._read_delays()
             if now >= self._rescan_due:
                 self._discover(now, everything=True)
-            elif now >= self._scan_due and self._births.any():
-                self._discover(now, everything=False)
+            elif self._stirred and now >= self._scan_due:
+                self._stirred = False
+                if self._births.any():
+                    self._discover(now, everything=False)
             self._read_processes()
-            self._read_details()
+            self._list_missing_tasks()
+            self._read_states()
             self._turn += 1
-            return self._sums()
+            if self._changed:
+                self._last_sums = self._sums()
+                self._changed = any(rising.held for rising in self._rising.values())
+            return self._last_sums
+
+    def _read_delays(self) -> None:
+        """Every thread's time on a core, which tells whose process is worth a closer look."""
+        tasks = self._tasks()
+        many = len(tasks) > DETAIL
+        self.thinned = self.thinned or many
+        for index in _in_turn(len(tasks), self._turn * DETAIL, DETAIL):
+            process, task = tasks[index]
+            before = task.said
+            if not task.read_delay():
+                self._forget_task(process.tasks.pop(task.tid))
+                process.stirred = True
+            elif task.said is not before:
+                process.stirred = True
+        for process in self._members.values():
+            process.stirred |= many or len(process.tasks) != process.threads
+            self._stirred |= process.stirred
+
+    def _tasks(self) -> list[tuple[Process, Task]]:
+        return [(p, task) for p in self._members.values() for task in p.tasks.values()]
 
     def _read_processes(self) -> None:
-        members = list(self._members.values())
+        members = [
+            process
+            for process in self._members.values()
+            if process.stirred or (self._turn + process.pid) % AFRESH == 0
+        ]
         self.thinned = self.thinned or len(members) > PROCESSES
+        self._changed |= bool(members)
         for index in _in_turn(len(members), self._turn * PROCESSES, PROCESSES):
             if not members[index].read():
                 self._forget(self._members.pop(members[index].pid))
 
     def _discover(self, now: int, *, everything: bool) -> None:
         began = own_cpu_us()
+        self._changed = True
         if everything:
             self._seen = set(self._members)
             self._rescan_due = now + _RESCAN_US
@@ -311,33 +375,41 @@ class ProcessTree:
         for tid in process.tasks.keys() - present:
             self._forget_task(process.tasks.pop(tid))
         for tid in sorted(present - process.tasks.keys()):
-            process.tasks[tid] = Task(f"{process.directory}/task/{tid}", self._room)
+            process.tasks[tid] = Task(f"{process.directory}/task/{tid}", tid, self._room)
 
-    def _read_details(self) -> None:
+    def _list_missing_tasks(self) -> None:
+        """The threads of a process that has others than are known, and what they say first."""
+        fresh: list[tuple[Process, Task]] = []
         for process in self._members.values():
             if process.threads != len(process.tasks):
+                known = set(process.tasks)
                 self._list_tasks(process)
-        tasks = [(process, tid) for process in self._members.values() for tid in process.tasks]
-        self.thinned = self.thinned or len(tasks) > DETAIL
-        for index in _in_turn(len(tasks), self._turn * DETAIL, DETAIL):
-            process, tid = tasks[index]
-            if not process.tasks[tid].read_delay():
-                self._forget_task(process.tasks.pop(tid))
+                fresh += [(process, task) for task in process.tasks.values() if task.tid not in known]
+        for process, task in fresh[:DETAIL]:
+            if not task.read_delay():
+                self._forget_task(process.tasks.pop(task.tid))
+
+    def _read_states(self) -> None:
+        """State and switches of threads that ran, or were not asleep when last seen."""
+        tasks = [(process, task) for process, task in self._tasks() if task.ran or not task.asleep]
+        if not tasks:
+            return
+        self._changed = True
         self._sockets.begin()
         for index in _in_turn(len(tasks), self._turn * STATUS, STATUS):
-            process, tid = tasks[index]
-            if tid in process.tasks:
-                task = process.tasks[tid]
-                task.read_status()
-                task.at_network = task.asleep and self._sockets.waits(process.pid, tid)
+            process, task = tasks[index]
+            task.read_status()
+            task.at_network = task.asleep and self._sockets.waits(process.pid, task.tid)
 
     def _forget(self, process: Process) -> None:
+        self._changed = True
         for task in process.tasks.values():
             self._forget_task(task)
         process.close()
 
     def _forget_task(self, task: Task) -> None:
         """A thread's delay and switches die with it in the kernel; here they stay in the sum."""
+        self._changed = True
         task.close()
         self._gone_cpu += task.cpu_us
         self._gone_delay += task.delay_us

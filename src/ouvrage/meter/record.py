@@ -180,11 +180,7 @@ class Record:
         lines: list[dict[str, Any]] = []
         for number, readings in self._gpus.items():
             columns = zip(NAMES, zip(*(values for _, values in readings), strict=True), strict=True)
-            told = {
-                name: column
-                for name, column in columns
-                if any(value is not None for value in column)
-            }
+            told = {name: column for name, column in columns if column.count(None) < len(column)}
             times = [t for t, _ in readings]
             lines.append({"k": "gpus", "gpu": number, "t": times, "c": told})
         self._gpus = {}
@@ -209,9 +205,7 @@ class Record:
             return []
         columns = {name: [values.get(name) for values in samples] for name in COLUMNS}
         told = {
-            name: column
-            for name, column in columns.items()
-            if any(value is not None for value in column)
+            name: column for name, column in columns.items() if column.count(None) < len(column)
         }
         self._times, self._samples = [], []
         return [{"k": "samples", "t": times, "c": told}]

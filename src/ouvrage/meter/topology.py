@@ -64,8 +64,9 @@ class TopologyAsk:
             os.set_blocking(self._pipe, False)
             self._until = now + PATIENCE_US
 
-    def read(self, now: int) -> None:
-        """Take what has come of the answer."""
+    def read(self, now: int, *, everything: bool = True) -> None:
+        """Take what has come of the answer, if ``everything`` or not."""
+        del everything
         if self._pipe < 0:
             return
         try:
