@@ -112,6 +112,11 @@ class Task:
             self.cpu_us, self.delay_us = int(words[0]) // 1000, int(words[1]) // 1000
         return True
 
+    @property
+    def restless(self) -> bool:
+        """Whether its state may be another than the one that was read."""
+        return self.ran or not self.asleep
+
     def read_status(self) -> None:
         """Read state and context switches, where they can be read."""
         self.ran = False
@@ -165,6 +170,11 @@ class Process:
         self.written: int | None = None
         self.blocked = self.zombie = False
         self.stirred = True
+
+    @property
+    def restless(self) -> bool:
+        """Whether it must be read though none of its threads that are known ran."""
+        return self.stirred or len(self.tasks) != self.threads
 
     def read(self) -> bool:
         """Read what the process used, reaped children included; False when it is gone."""
@@ -221,6 +231,7 @@ class ProcessTree:
         self._sockets = SocketWaits(root)
         self._stirred = self._changed = True
         self._last_sums: Values = {}
+        self._resting: list[Task] = []
         self.thinned = False
 
     def add(self, pid: int) -> None:
@@ -277,22 +288,41 @@ class ProcessTree:
     def read(self) -> Values:
         """Every counter and gauge of the tree."""
         with self._lock:
-            now = monotonic_us()
-            self._read_delays()
+            self._turn += 1
+            if not self._at_rest():
+                self._read_all()
+            return self._last_sums
+
+    def _at_rest(self) -> bool:
+        """Whether nothing has to be read but each thread's time on a core, and none of them ran."""
+        if self._changed or self._turn % AFRESH == 0 or len(self._resting) > DETAIL:
+            return False
+        for task in self._resting:
+            if task.schedstat.read() != task.said:
+                return False
+        return True
+
+    def _read_all(self) -> None:
+        now = monotonic_us()
+        self._read_delays()
+        if self._stirred and now >= min(self._scan_due, self._rescan_due):
+            self._stirred = False
             if now >= self._rescan_due:
                 self._discover(now, everything=True)
-            elif self._stirred and now >= self._scan_due:
-                self._stirred = False
-                if self._births.any():
-                    self._discover(now, everything=False)
-            self._read_processes()
-            self._list_missing_tasks()
-            self._read_states()
-            self._turn += 1
-            if self._changed:
-                self._last_sums = self._sums()
-                self._changed = any(rising.held for rising in self._rising.values())
-            return self._last_sums
+            elif self._births.any():
+                self._discover(now, everything=False)
+        self._read_processes()
+        self._list_missing_tasks()
+        self._read_states()
+        self._last_sums = self._sums()
+        tasks = self._tasks()
+        self._resting = [task for _, task in tasks]
+        self._changed = (
+            self._stirred
+            or any(process.restless for process in self._members.values())
+            or any(task.restless for _, task in tasks)
+            or any(rising.held for rising in self._rising.values())
+        )
 
     def _read_delays(self) -> None:
         """Every thread's time on a core, which tells whose process is worth a closer look."""
@@ -308,7 +338,7 @@ class ProcessTree:
             elif task.said is not before:
                 process.stirred = True
         for process in self._members.values():
-            process.stirred |= many or len(process.tasks) != process.threads
+            process.stirred |= many or process.restless
             self._stirred |= process.stirred
 
     def _tasks(self) -> list[tuple[Process, Task]]:
@@ -318,17 +348,15 @@ class ProcessTree:
         members = [
             process
             for process in self._members.values()
-            if process.stirred or (self._turn + process.pid) % AFRESH == 0
+            if process.stirred or self._turn % AFRESH == 0
         ]
         self.thinned = self.thinned or len(members) > PROCESSES
-        self._changed |= bool(members)
         for index in _in_turn(len(members), self._turn * PROCESSES, PROCESSES):
             if not members[index].read():
                 self._forget(self._members.pop(members[index].pid))
 
     def _discover(self, now: int, *, everything: bool) -> None:
         began = own_cpu_us()
-        self._changed = True
         if everything:
             self._seen = set(self._members)
             self._rescan_due = now + _RESCAN_US
@@ -391,10 +419,7 @@ class ProcessTree:
 
     def _read_states(self) -> None:
         """State and switches of threads that ran, or were not asleep when last seen."""
-        tasks = [(process, task) for process, task in self._tasks() if task.ran or not task.asleep]
-        if not tasks:
-            return
-        self._changed = True
+        tasks = [(process, task) for process, task in self._tasks() if task.restless]
         self._sockets.begin()
         for index in _in_turn(len(tasks), self._turn * STATUS, STATUS):
             process, task = tasks[index]
@@ -409,7 +434,6 @@ class ProcessTree:
 
     def _forget_task(self, task: Task) -> None:
         """A thread's delay and switches die with it in the kernel; here they stay in the sum."""
-        self._changed = True
         task.close()
         self._gone_cpu += task.cpu_us
         self._gone_delay += task.delay_us

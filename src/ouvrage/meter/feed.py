@@ -31,6 +31,7 @@ _BACK_OFF_US = (1_000_000, 60_000_000)
 _LAST_WORD_MS = 100
 _LONGEST_LINE = 262_144
 _MOST_READ = 1_048_576
+_BLOCK = 65_536
 _CODE = """
 import sys
 count = int(sys.argv[1])
@@ -168,7 +169,7 @@ class Feed:
         before, self._taken = self._taken, now
         while self._pid and got < _MOST_READ:
             try:
-                data = os.read(self._lines, 65_536)
+                data = os.read(self._lines, _BLOCK)
             except BlockingIOError:
                 return
             if not data:
@@ -180,6 +181,8 @@ class Feed:
                 self._rest = b""
             for line in lines:
                 self._hear(line, now, before)
+            if len(data) < _BLOCK:
+                return
 
     def _hear(self, line: bytes, now: int, before: int) -> None:
         """One line. What is no line of a child's is no sign of life either.
