@@ -93,16 +93,15 @@ class TopologyAsk:
             self._give_up(now, f"{TOOL} had not answered when the command ended")
 
     def _tell(self, now: int) -> None:
+        text = self._answer.decode("utf-8", "replace")
+        if not text.strip():
+            return
         from ouvrage.metering.topology import topology_in
 
-        text = self._answer.decode("utf-8", "replace")
         try:
             found = topology_in(text, run="", source=TOOL)
         except OuvrageError:
-            if text.strip():
-                self._note(
-                    now, f"{TOOL} told no table of what joins the GPUs: {text.strip()[:80]!r}"
-                )
+            self._note(now, f"{TOOL} told no table of what joins the GPUs: {text.strip()[:80]!r}")
             return
         self._record.around(max(0, now - self._origin), found)
 
