@@ -105,7 +105,7 @@ class Task:
         data = self.schedstat.read()
         if data is None:
             return False
-        if data != self.said or data[:2] == b"0 ":
+        if data != self.said or self.untold:
             self.said = data
             self.ran = True
             words = data.split(None, 2)
@@ -113,9 +113,14 @@ class Task:
         return True
 
     @property
+    def untold(self) -> bool:
+        """Whether the kernel keeps no account of its time on a core."""
+        return self.said.startswith(b"0 ")
+
+    @property
     def restless(self) -> bool:
         """Whether its state may be another than the one that was read."""
-        return self.ran or not self.asleep
+        return self.ran or not self.asleep or self.untold
 
     def read_status(self) -> None:
         """Read state and context switches, where they can be read."""
@@ -297,10 +302,7 @@ class ProcessTree:
         """Whether nothing has to be read but each thread's time on a core, and none of them ran."""
         if self._changed or self._turn % AFRESH == 0 or len(self._resting) > DETAIL:
             return False
-        for task in self._resting:
-            if task.schedstat.read() != task.said:
-                return False
-        return True
+        return all(task.schedstat.read() == task.said for task in self._resting)
 
     def _read_all(self) -> None:
         now = monotonic_us()
@@ -412,7 +414,9 @@ class ProcessTree:
             if process.threads != len(process.tasks):
                 known = set(process.tasks)
                 self._list_tasks(process)
-                fresh += [(process, task) for task in process.tasks.values() if task.tid not in known]
+                fresh += [
+                    (process, task) for task in process.tasks.values() if task.tid not in known
+                ]
         for process, task in fresh[:DETAIL]:
             if not task.read_delay():
                 self._forget_task(process.tasks.pop(task.tid))

@@ -49,12 +49,14 @@ class Record:
         self._servers: list[list[tuple[int, dict[str, int]]]] = []
 
     def sample(self, t: int, values: Values) -> None:
-        """The counters and gauges at ``t``; times only rise."""
+        """The counters and gauges at ``t``; times only rise, and at one moment the later holds."""
         with self._lock:
             if t > self._latest:
                 self._latest = t
                 self._times.append(t)
                 self._samples.append(values)
+            elif t == self._latest and self._samples:
+                self._samples[-1] = values
 
     def mark(self, name: str, via: str, pid: int | None, mark: str, n: int, t: int | None) -> None:
         """One boundary of a unit."""

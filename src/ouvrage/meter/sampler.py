@@ -173,7 +173,9 @@ class Sampler(threading.Thread):
         now = monotonic_us()
         for feed in self._feeds:
             self._guarded(
-                lambda feed=feed: feed.begin(now) if begin else feed.read(now, everything=everything),
+                lambda feed=feed: (
+                    feed.begin(now) if begin else feed.read(now, everything=everything)
+                ),
                 _FEED,
             )
 
