@@ -22,7 +22,9 @@ from __future__ import annotations
 import os
 import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any
 
 from ouvrage.adapters.clock import monotonic_us, own_cpu_us
 from ouvrage.adapters.kept_file import KeptFile, Room
@@ -307,6 +309,7 @@ class ProcessTree:
     def _read_all(self) -> None:
         now = monotonic_us()
         self._read_delays()
+        ran = any(process.stirred for process in self._members.values())
         if self._stirred and now >= min(self._scan_due, self._rescan_due):
             self._stirred = False
             if now >= self._rescan_due:
@@ -320,7 +323,8 @@ class ProcessTree:
         tasks = self._tasks()
         self._resting = [task for _, task in tasks]
         self._changed = (
-            self._stirred
+            ran
+            or self._stirred
             or any(process.restless for process in self._members.values())
             or any(task.restless for _, task in tasks)
             or any(rising.held for rising in self._rising.values())
@@ -446,37 +450,56 @@ class ProcessTree:
 
     def _sums(self) -> Values:
         members = self._members.values()
-        tasks = [task for process in members for task in process.tasks.values()]
+        tasks = [task for _, task in self._tasks()]
+        user, system, faults, blkio, rss = _summed(_USED, members, 5)
+        cpu_us, delay_us, voluntary, involuntary, running, at_network = _summed(_TIMED, tasks, 6)
+        io_told = all(p.read_bytes is not None for p in members)
+        read, written = _summed(_MOVED, members, 2) if io_told else (0, 0)
         sums = {
-            "cpu_user_us": self._reaped_user_us + TICK_US * sum(p.user for p in members),
-            "cpu_system_us": self._reaped_system_us + TICK_US * sum(p.system for p in members),
-            "major_faults": self._reaped_faults + sum(p.faults for p in members),
-            "read_bytes": self._reaped_read + sum(p.read_bytes or 0 for p in members),
-            "write_bytes": self._reaped_written + sum(p.written or 0 for p in members),
-            "run_delay_us": self._gone_delay + sum(task.delay_us for task in tasks),
-            "delay_cpu_us": self._gone_cpu + sum(task.cpu_us for task in tasks),
-            "ctx_voluntary": self._gone_voluntary + sum(task.voluntary for task in tasks),
-            "ctx_involuntary": self._gone_involuntary + sum(task.involuntary for task in tasks),
-            "blkio_delay_us": TICK_US * sum(p.blkio for p in members),
+            "cpu_user_us": self._reaped_user_us + TICK_US * user,
+            "cpu_system_us": self._reaped_system_us + TICK_US * system,
+            "major_faults": self._reaped_faults + faults,
+            "run_delay_us": self._gone_delay + delay_us,
+            "delay_cpu_us": self._gone_cpu + cpu_us,
+            "ctx_voluntary": self._gone_voluntary + voluntary,
+            "ctx_involuntary": self._gone_involuntary + involuntary,
+            "blkio_delay_us": TICK_US * blkio,
         }
+        if io_told:
+            sums["read_bytes"] = self._reaped_read + read
+            sums["write_bytes"] = self._reaped_written + written
         values: Values = {name: self._rising_sum(name, raw) for name, raw in sums.items()}
         if not self._blkio_told:
             values["blkio_delay_us"] = None
-        if any(p.read_bytes is None for p in members):
+        if not io_told:
             values["read_bytes"] = values["write_bytes"] = None
-        values["rss_bytes"] = PAGE * sum(p.rss for p in members)
-        values["processes"] = sum(not p.zombie for p in members)
-        values["threads"] = sum(p.threads for p in members if not p.zombie)
+        alive = [p for p in members if not p.zombie]
+        values["rss_bytes"] = PAGE * rss
+        values["processes"] = len(alive)
+        values["threads"] = sum([p.threads for p in alive])
         values["blocked"] = sum(
-            p.blocked or any(task.blocked for task in p.tasks.values()) for p in members
+            [p.blocked or any(task.blocked for task in p.tasks.values()) for p in members]
         )
-        values["running"] = sum(task.running for task in tasks)
+        values["running"] = running
         if self._sockets.told:
-            values["at_network"] = sum(task.at_network for task in tasks)
+            values["at_network"] = at_network
         return values
 
     def _rising_sum(self, name: str, raw: int) -> int:
         return self._rising.setdefault(name, Rising()).take(raw)
+
+
+_USED = attrgetter("user", "system", "faults", "blkio", "rss")
+_MOVED = attrgetter("read_bytes", "written")
+_TIMED = attrgetter("cpu_us", "delay_us", "voluntary", "involuntary", "running", "at_network")
+
+
+def _summed(
+    fields: Callable[[Any], tuple[int, ...]], things: Iterable[Any], count: int
+) -> list[int]:
+    """The sum of each of ``count`` fields over all things."""
+    rows = [(0,) * count, *[fields(thing) for thing in things]]
+    return [sum(column) for column in zip(*rows, strict=True)]
 
 
 class Births:
