@@ -48,8 +48,8 @@ references: dev ## write the generated pages of docs/reference anew
 	@$(PY) tools/facts_reference.py
 	@$(PY) tools/laws_reference.py
 
-soak: dev debian ## the long tests: every kill, every law at length
-	@$(PY) -m pytest -q -m soak --durations=10 tests
+soak: dev debian ## the long tests: every kill, every law at length, every property on new examples
+	@OUVRAGE_RANDOM=1 $(PY) -m pytest -q -m "soak or property" --durations=10 tests
 
 bench: dev ## measure speed and overhead; WRITE=1 keeps the result in docs/reference/benchmarks.md
 	@$(PY) -m bench $(if $(WRITE),--write)

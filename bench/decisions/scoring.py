@@ -15,6 +15,7 @@ from fractions import Fraction
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.record import OwnerRecord, owner_record
+from ouvrage.books.scope import Scope
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.planning import average_day as a
@@ -86,7 +87,7 @@ def record_of(world: World, seed: int, window: int) -> OwnerRecord:
 def outcome(seed: int, window: int) -> Outcome:
     """Decide upon the owner of a seed by the last days of its year, and score it."""
     world, rules = world_of(seed), rules_of({"window_days": window})
-    asked = case_of(record_of(world, seed, window), SITE, NODE, start_of(DAYS), rules)
+    asked = case_of(record_of(world, seed, window), SITE, Scope(node=NODE), start_of(DAYS), rules)
     found = decide(asked.case, rules, changes=False)
     known = Known(world=world, window=window, row=truth(world, DAYS - window, DAYS))
     row = known.row

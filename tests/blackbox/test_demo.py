@@ -101,6 +101,17 @@ def test_decisions_through_the_year(made: Home):
         r"Ask again on 30 January 2026",
     ):
         assert re.search(line, end.out), (line, end.out)
+    (model,) = {
+        each["name"]
+        for each in made.inside(
+            "books", "pnl", "--by", "class", "--month", "2025-11", "--json"
+        ).json["rows"]
+    }
+    of_class = made.inside("plan", "decide", "--class", model.lower())
+    assert of_class.first == end.first.replace("demo-1", model)
+    assert of_class.out.splitlines()[-1] == (
+        f"Ask again on 30 January 2026      Every figure: ouvrage plan decide --class {model} --json"
+    )
     plain = made.inside("plan", "decide", "--node", "demo-1", "--plain")
     assert not set(plain.out) & set("●◐○◌█▓▒–−"), plain.out
     told = made.inside("plan", "decide", "--node", "demo-1", "--json").json
@@ -125,6 +136,7 @@ def test_an_owners_rules_count_before_the_shipped_ones(made: Home, tmp_path: Pat
     rules.write_text("grow = 60\n")
     assert "decide/form" in made.inside("plan", "decide", "--rules", str(rules)).err
     assert "decide/node" in made.inside("plan", "decide", "--node", "nobody").err
+    assert "decide/class" in made.inside("plan", "decide", "--class", "none such").err
 
 
 def test_an_empty_home_says_what_to_do(ouvrage: Home):

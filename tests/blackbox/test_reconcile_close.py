@@ -203,3 +203,78 @@ def test_what_cannot_be_closed_is_refused(october: Home, words: tuple[str, ...],
     assert done.code == 2
     assert f"error[{code}]" in done.err
     assert october.facts() == facts
+
+
+POSSIBLE = """Date,Amount,Currency,Counterparty,Description,Reference
+2025-11-12,-113.60,USD,Stadtwerke,direct debit,r4
+2025-11-14,-13.20,USD,Hardware shop,fans and rent,r5
+"""
+
+
+def test_a_match_that_only_seems_so_waits_for_a_word_and_is_entered_by_it(
+    october: Home, tmp_path: Path
+):
+    (tmp_path / "november.csv").write_text(POSSIBLE)
+    assert october.inside("import", "bank", "november.csv", "--account", "main").code == 0
+    assert october.inside("import", "bills", "rent.csv").code == 0
+    asked = ("--from", "2025-10-01", "--to", "2025-12-01")
+
+    waiting = october.inside("books", "reconcile", *asked)
+    assert "1 match waits for your word" in waiting.first
+    confirm = re.search(r"possible: .*; if so: ouvrage (books match (\S+) (\S+))", waiting.out)
+    assert confirm, waiting.out
+    books, match, line, bill = confirm[1].split()
+    assert bill == "bill/electricity/E-2025-10"
+    assert (
+        f"open: {bill} of 2025-10-31 electricity  -113.60 USD  perhaps it is paid by {line}"
+        in waiting.out
+    )
+    journal = october.inside("books", "journal", *asked)
+    assert f"not entered, for the amount alone agrees: {line} may pay {bill}" in journal.out
+    before = october.inside("books", "journal", *asked, "--json").json["balances"]
+    assert before["Liabilities:Payable:Electricity"] == "-113.60"
+
+    said = october.inside(books, match, line, bill, "--why", "their customer number")
+    assert said.first == f"{line} pays -113.60 USD of {bill}; recorded."
+    facts = october.facts()
+    assert (
+        "said before"
+        in october.inside(books, match, line, bill, "--why", "their customer number").first
+    )
+    assert october.facts() == facts
+    after = october.inside("books", "journal", *asked, "--json").json
+    assert after["balances"]["Liabilities:Payable:Electricity"] == "0.00"
+    paid = [
+        each for each in after["entries"] if each["text"] == "bill E-2025-10 of electricity paid"
+    ]
+    assert len(paid[0]["facts"]) == 3  # the line, the bill, and the word
+    found = october.inside("books", "reconcile", *asked, "--json").json
+    assert [m["certainty"] for m in found["matches"] if m["documents"][0]["item"] == bill] == [
+        "by hand"
+    ]
+    assert [each["item"] for each in found["owed"]] == ["bill/rent/R-2025-10"]
+
+    rent = next(
+        each["item"]
+        for each in found["unmatched"]
+        if each["who"] == "Hardware shop" and "11-14" in each["item"]
+    )
+    refused = october.inside("books", "match", rent, "R-2025-10")
+    assert refused.code == 2
+    assert "error[match/amount]" in refused.err
+    assert (
+        "hint: if the one is a part of the other, add --part: the rest of the document stays open"
+        in refused.err
+    )
+    part = october.inside("books", "match", rent, "R-2025-10", "--part")
+    assert (
+        part.first
+        == f"{rent} pays -13.20 USD of bill/rent/R-2025-10: -31.80 USD of it stays open; recorded."
+    )
+    assert "error[match/why]" in october.inside("books", "match", rent, "R-2025-10", "--undo").err
+    undone = october.inside("books", "match", rent, "R-2025-10", "--undo", "--why", "it was fans")
+    assert undone.first.endswith("will not be taken for it: corrected."), undone.out
+    owed = october.inside("books", "reconcile", *asked, "--json").json["owed"]
+    assert [each["amount"] for each in owed] == ["-45"]
+    assert "error[match/unknown]" in october.inside("books", "match", "x", "R-2025-10").err
+    assert "nothing broken" in october.inside("verify").first

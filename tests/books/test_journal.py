@@ -37,9 +37,16 @@ def invoice(owner: Owner, net: str, issued: int, from_us: int, to_us: int, curre
     owner.says(value, from_us, to_us, Grade.METERED)
 
 
-def bank(owner: Owner, amount: str, at: int, currency: str = "EUR", reference: str = "r"):
+def bank(
+    owner: Owner,
+    amount: str,
+    at: int,
+    currency: str = "EUR",
+    reference: str = "r",
+    who: str = "Vast.ai",
+):
     value = BankLine(account="giro", reference=reference, amount=amount, currency=currency,
-                     counterparty="Somebody", text="transfer")  # fmt: skip
+                     counterparty=who, text="transfer")  # fmt: skip
     owner.says(value, at, at + DAY, Grade.METERED)
 
 
@@ -89,13 +96,56 @@ def test_what_is_not_invoiced_and_what_no_document_explains_stay_seen():
     assert found["Assets:Unmatched"] == Fraction("-79.99")
 
 
-def test_two_lines_that_fit_one_document_settle_nothing():
+def test_of_two_lines_that_fit_one_document_one_pays_it_and_the_other_stays_seen():
     owner = Owner().sets_up().bare()
     invoice(owner, "80", FEBRUARY, FEBRUARY, FEBRUARY + 7 * DAY)
     for number in range(2):
         bank(owner, "80", FEBRUARY + (number + 2) * DAY, reference=f"r{number}")
+    found = balance(owner)
+    assert "Assets:Receivable:Vast" not in found
+    assert (found["Assets:Bank:Giro"], found["Assets:Unmatched"]) == (160, -80)
+
+
+def test_where_the_amount_alone_agrees_nothing_is_entered_and_the_match_is_told():
+    owner = Owner().sets_up().bare()
+    invoice(owner, "80", FEBRUARY, FEBRUARY, FEBRUARY + 7 * DAY)
+    bank(owner, "80", FEBRUARY + 2 * DAY, who="Somebody")
     assert balance(owner)["Assets:Receivable:Vast"] == 80
-    assert balance(owner)["Assets:Unmatched"] == -160
+    assert balance(owner)["Assets:Unmatched"] == -80
+    (waiting,) = kept(owner).possible
+    assert waiting.claims[0].name == "invoice/vast/7"
+
+
+def test_parts_of_a_document_take_all_of_it_off_to_the_nano_unit():
+    owner = Owner().sets_up().bare()
+    rate(owner, "2026-02-01", "0.7777777777")
+    invoice(owner, "100", FEBRUARY, FEBRUARY, FEBRUARY + DAY, "USD")
+    for number, amount in enumerate(("33.33", "33.33", "33.34")):
+        bank(owner, amount, FEBRUARY + (number + 2) * DAY, "USD", reference=f"r{number}")
+    found = balance(owner)
+    assert not {"Assets:Receivable:Vast", "Assets:Unmatched"} & found.keys()
+
+
+def test_a_charge_for_a_payout_comes_off_what_accrued_for_it():
+    owner = Owner().sets_up().bare()
+    owner.term("channel:vast", "fee", "0")
+    owner.term("channel:vast", "payout_fee", "1.5")
+    owner.earned("100", FEBRUARY, FEBRUARY + 7 * DAY)
+    invoice(owner, "100", FEBRUARY + 8 * DAY, FEBRUARY, FEBRUARY + 7 * DAY)
+    bank(owner, "98.5", FEBRUARY + 9 * DAY)
+    found = balance(owner)
+    assert found["Expenses:Fee:Vast"] == Fraction("1.5")
+    assert not {"Assets:Receivable:Vast", "Assets:Accrued:Vast", "Assets:Unmatched"} & found.keys()
+
+
+def test_an_instalment_is_paid_by_the_line_that_names_its_loan():
+    owner = Owner().sets_up().bare()
+    loan = Loan(loan="workbank", about="node:n1", principal="1200", currency="EUR", rate_per_year="0.12",
+                months=12, shape="linear")  # fmt: skip
+    owner.says(loan, FEBRUARY)
+    bank(owner, "-112", day("2026-03-02"), who="Workbank eG")
+    found = balance(owner, "2026-02-01..2026-03-10")
+    assert not {"Liabilities:Payable:Workbank", "Assets:Unmatched"} & found.keys()
 
 
 def test_differences_of_exchange_are_posted_between_earning_invoice_and_payment():
@@ -130,14 +180,14 @@ def test_a_bill_turns_an_accrued_cost_into_a_debt_and_money_settles_it():
     owner = Owner().sets_up().bare()
     owner.term("site:s", "rent", "280")
     assert balance(owner)["Liabilities:Accrued:Rent"] == -280
-    bill = CostBill(number="9", about="site:s", sort="rent", what="", amount="300", tax="57", currency="EUR",
+    bill = CostBill(number="9", about="site:s", sort="rent", what="Landlord", amount="300", tax="57", currency="EUR",
                     energy_j=None, due=None)  # fmt: skip
     owner.says(bill, FEBRUARY, day("2026-03-01"))
     found = balance(owner)
     assert "Liabilities:Accrued:Rent" not in found
     assert (found["Expenses:Rent"], found["Assets:Input-tax"]) == (300, 57)
     assert found["Liabilities:Payable:Rent"] == -357
-    bank(owner, "-357", day("2026-03-05"))
+    bank(owner, "-357", day("2026-03-05"), who="Landlord")
     assert "Liabilities:Payable:Rent" not in balance(owner, "2026-02-01..2026-04-01")
 
 

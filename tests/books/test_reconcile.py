@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text
 from ouvrage.base.time import DAY, utc_text
+from ouvrage.books.bank_items import claims, lines
+from ouvrage.books.by_hand import by_hand, paying
 from ouvrage.books.differences import settled
+from ouvrage.books.journal import journal
+from ouvrage.books.laws import bank_breaches
+from ouvrage.books.money import NANO
 from ouvrage.books.reconcile import Reconciled, document_totals, line_totals, reconciled
 from ouvrage.books.reconcile_bank import Banked, banked
-from ouvrage.model.cash import BankLine, CostBill
+from ouvrage.model.cash import BankLine, CostBill, PaymentMatched
 from ouvrage.model.earnings import ChannelInvoice
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.records import Withdrawal
 from tests.books.owner import Owner, day
 
 
@@ -174,9 +183,104 @@ def test_the_number_makes_certain_the_name_likely_the_amount_alone_possible():
         made = owner()
         invoice(made, "2026-02-06", "59.5")
         line(made, "2026-02-11", "59.50", text, who)
-        match = only(banked(made.record))
+        found = banked(made.record)
+        (match,) = (*found.matches, *found.possible)
         assert match.certainty == certainty
         assert (match.left, match.difference) == (0, 0)
+        assert bool(found.open) == bool(found.possible) == (certainty == "possible")
+
+
+def test_a_sure_match_of_several_comes_before_a_possible_one():
+    made = owner()
+    invoice(made, "2026-02-06", "30", "V-0001")
+    invoice(made, "2026-02-07", "20", "V-0002")
+    bill_ = CostBill(number="X1", about="site:s", sort="other", what="", amount="-50", tax=None, currency="EUR",
+                     energy_j=None, due=None)  # fmt: skip
+    made.says(bill_, day("2026-02-09"), day("2026-02-10"), Grade.METERED)
+    line(made, "2026-02-10", "50", "", "vast")
+    found = banked(made.record)
+    assert [len(match.claims) for match in found.matches] == [2]
+    assert not found.possible
+
+
+def says(made: Owner, paid: str, paper: str, **other: Any) -> None:
+    """State by hand what ``ouvrage books match`` would."""
+    record = made.record
+    (line_,) = (item for item in lines(record) if item.key == paid)
+    (claim,) = (item for item in claims(record) if item.key == paper)
+    before = by_hand(record, claims(record), lines(record)).matches
+    shares = [share for match in before for share in match.shares]
+    given: dict[str, Any] = {"part": False, "why": "seen", **other}
+    made.says(paying(record, line_, claim, shares, **given), line_.day_us)
+
+
+def test_what_was_said_by_hand_comes_before_everything():
+    made = owner()
+    first, second = invoice(made, "2026-02-06", "59.5"), invoice(made, "2026-02-13", "59.5")
+    paid = line(made, "2026-02-15", "59.5", "V-2026-02-06", "vast")
+    says(made, paid, second)
+    found = banked(made.record)
+    assert [(m.certainty, m.claims[0].key) for m in found.matches] == [("by hand", second)]
+    assert [each.item.key for each in found.open] == [first]
+
+
+def test_what_was_said_not_to_belong_together_is_not_taken_for_it_again():
+    made = owner()
+    paper = invoice(made, "2026-02-06", "59.5")
+    paid = line(made, "2026-02-15", "59.5", "V-2026-02-06", "vast")
+    made.says(
+        PaymentMatched(payment=paid, document=paper, amount=None, took=None, why="no"),
+        day("2026-02-15"),
+    )
+    found = banked(made.record)
+    assert not found.matches
+    assert not found.possible
+    assert (len(found.open), len(found.unmatched)) == (1, 1)
+
+
+def test_one_line_is_said_to_pay_two_documents_one_after_the_other():
+    made = owner()
+    first, second = invoice(made, "2026-02-06", "60"), invoice(made, "2026-02-07", "40.3")
+    paid = line(made, "2026-02-15", "100", "sum", "x")
+    says(made, paid, first, part=True)
+    half = banked(made.record)
+    assert [(each.amount, each.why) for each in half.unmatched] == [
+        (40, "more than its documents ask for")
+    ]
+    says(made, paid, second)
+    whole = banked(made.record)
+    assert (only(whole).left, only(whole).rest, only(whole).difference) == (0, 0, Fraction("-0.3"))
+    assert not whole.open
+    assert not whole.unmatched
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "code"),
+    [("58", "EUR", "amount"), ("-59.5", "EUR", "direction"), ("59.5", "CHF", "currency"), ("80", "USD", "amount")],
+)  # fmt: skip
+def test_a_match_by_hand_that_does_not_add_up_is_refused(amount: str, currency: str, code: str):
+    made = owner()
+    made.says(
+        ExchangeRate(base="EUR", quote="USD", rate="1.25", day="2026-02-05", said_by="ECB"),
+        day("2026-02-05"),
+    )
+    paper = invoice(made, "2026-02-06", "59.5")
+    paid = line(made, "2026-02-15", amount, "", "x", currency)
+    with pytest.raises(OuvrageError) as refused:
+        says(made, paid, paper)
+    assert refused.value.code == f"match/{code}"
+    assert refused.value.hint
+
+
+def test_a_word_about_what_is_no_more_counts_for_nothing_and_is_told():
+    made = owner()
+    paper = invoice(made, "2026-02-06", "59.5")
+    paid = line(made, "2026-02-15", "59.5", "", "x")
+    says(made, paid, paper)
+    made.says(Withdrawal(why="typed twice"), corrects=paid)
+    found = banked(made.record)
+    assert [each.why for each in found.astray] == ["its line of the bank is not known any more"]
+    assert [each.item.key for each in found.open] == [paper]
 
 
 def test_of_two_documents_of_one_amount_the_named_then_the_nearer_is_paid():
@@ -214,7 +318,8 @@ def test_a_part_payment_leaves_the_rest_owed_and_too_much_is_a_difference():
     other = owner()
     invoice(other, "2026-02-06", "100")
     line(other, "2026-02-10", "110", "V-2026-02-06")
-    assert only(banked(other.record)).difference == 10
+    assert only(banked(other.record)).rest == 10
+    assert [each.amount for each in banked(other.record).unmatched] == [10]
 
 
 def test_bills_are_paid_with_tax_and_a_charge_for_the_payout_is_told():
@@ -275,6 +380,7 @@ days = st.integers(1, 28)
     paid=st.lists(st.tuples(days, amounts, st.booleans()), max_size=6),
 )
 def test_every_document_and_line_is_in_one_place_and_both_sides_add_up(owed, paid):
+    """And what the journal leaves on the account of what is owed is what reconciling leaves open."""
     made = owner()
     for n, (on, amount) in enumerate(owed):
         invoice(made, f"2026-02-{on:02d}", amount, f"V-{n:04d}")
@@ -282,13 +388,16 @@ def test_every_document_and_line_is_in_one_place_and_both_sides_add_up(owed, pai
         line(made, f"2026-02-{on:02d}", amount, f"V-{n:04d}" if named else f"x{n}", "vast")
     found, period = banked(made.record), made.period("2026-02")
     seen = [item.key for match in found.matches for item in (*match.claims, *match.lines)]
-    seen += [
-        each.item.key for each in (*found.open, *found.unmatched) if each.why != "paid in part"
-    ]
+    partly = ("paid in part", "more than its documents ask for")
+    seen += [each.item.key for each in (*found.open, *found.unmatched) if each.why not in partly]
     assert len(seen) == len(set(seen)) == len(owed) + len(paid)
     for match in found.matches:
-        claims = sum(item.amount for item in match.claims)
-        assert claims == sum(item.amount for item in match.lines) + match.left - match.difference
+        asked = sum(item.amount for item in match.claims)
+        assert asked == sum(item.amount for item in match.lines) - match.rest + match.left
+    assert not list(bank_breaches(made.record))
+    names = made.period("2026-01-01..2026-04-01")
+    claim = journal(made.record, "s", names).balances.get("Assets:Receivable:Vast", 0)
+    assert Fraction(claim, NANO) == sum(each.amount for each in found.open)
     for side, given_ in ((document_totals, owed), (line_totals, paid)):
         totals = list(side(found, period))
         assert sum(total.all for total in totals) == sum(Fraction(each[1]) for each in given_)

@@ -14,12 +14,17 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.time import DAY, HOUR, utc_us
 from ouvrage.books.days import Day, days_of
 from ouvrage.books.pnl import pnl
+from ouvrage.books.scope import Scope
+from ouvrage.model.cash import BankLine
+from ouvrage.model.earnings import ChannelInvoice
+from ouvrage.model.sites import DevicePlaced
 from ouvrage.planning import average_day as a
 from ouvrage.planning.channels import channels_of
 from ouvrage.planning.decide import GROW, HOLD, REPRICE, REPURPOSE, RETIRE, Case, Decision, decide
 from ouvrage.planning.decision_case import case_of
 from ouvrage.planning.rules import RULES, rules_of
 from tests.books.owner import Owner, day
+from tests.books.test_pnl import _asset
 
 START = utc_us("2026-03-01T00:00:00Z")
 
@@ -171,8 +176,10 @@ def owner() -> Owner:
 
 def test_the_channel_that_pays_counts_its_fees_and_the_time_it_kept_waiting():
     made = owner()
-    asked = case_of(made.record, "s", "n1", day("2026-04-02"), rules_of({"window_days": 60}))
-    pay = {each.channel: each for each in channels_of(asked.account, "n1", 0.03)}
+    asked = case_of(
+        made.record, "s", Scope(node="n1"), day("2026-04-02"), rules_of({"window_days": 60})
+    )
+    pay = {each.channel: each for each in channels_of(asked.account, Scope(node="n1"), 0.03)}
     assert (pay["own"].sold_h, pay["own"].waited_h) == (360, 360)
     assert (pay["vast"].sold_h, pay["vast"].waited_h) == (660, 60)
     assert pay["own"].per_owned_hour == pytest.approx(0.5)
@@ -198,3 +205,63 @@ def test_days_add_up_to_the_statement_of_their_period():
     margins = [a.margin(a.average(each), 0.0) for each in found]
     before_tax = Fraction(sheet["margin.net"].value or 0) + Fraction(sheet["cost.tax"].value or 0)
     assert sum(margins) == pytest.approx(float(before_tax))
+
+
+def two_classes() -> Owner:
+    """A machine of one class and one with both, of which the class earns on its own."""
+    made = owner()
+    made.sets_up(1, node="n2", model="A100")
+    made.says(
+        DevicePlaced(device="n2-gpu7", node="n2", model="RTX 4090", slot=7), day("2026-01-01")
+    )
+    made.state("working", day("2026-02-01"), day("2026-03-31"), node="n2", channel="own")
+    made.earned("500", day("2026-02-01"), day("2026-03-31"), about="device:n2-gpu0", channel="own")
+    return made
+
+
+def test_the_days_of_the_classes_add_up_to_those_of_everything():
+    made = two_classes()
+    period = made.period("2026-02")
+    whole = days_of(made.record, "s", period)
+    parts = [
+        days_of(made.record, "s", period, Scope(gpu_class=name)) for name in ("RTX4090", "A100")
+    ]
+    for day_, *classes in zip(whole, *parts, strict=True):
+        assert sum(each.owned for each in classes) == day_.owned
+        for line, amount in day_.lines.items():
+            assert sum(each.lines.get(line, Fraction(0)) for each in classes) == amount
+    assert {len({each.owned for each in days_}) for days_ in parts} == {1}
+    assert parts[0][0].owned == 2 * parts[1][0].owned
+
+
+def test_a_machine_s_price_is_of_a_class_only_where_all_of_it_is():
+    made = two_classes()
+    numbers, at = rules_of({"window_days": 60}), day("2026-04-02")
+    made.says(_asset("n1", "2000"), day("2026-01-01"))
+
+    def price(scope: Scope) -> float | None:
+        return case_of(made.record, "s", scope, at, numbers).case.price
+
+    assert price(Scope(gpu_class="RTX4090")) == 2000
+    made.says(_asset("n2", "9000"), day("2026-01-01"))
+    assert price(Scope(gpu_class="RTX4090")) is None
+    assert price(Scope(gpu_class="RTX4090", node="n1")) == 2000
+    assert price(Scope()) == 11000
+    names = [case_of(made.record, "s", scope, at, numbers).case.name
+             for scope in (Scope(), Scope(gpu_class="A100"), Scope(node="n2", gpu_class="A100"))]  # fmt: skip
+    assert names == ["s", "A100", "A100 of n2"]
+
+
+def test_days_to_payment_go_by_what_reconciling_is_sure_of():
+    made = owner()
+    invoice = ChannelInvoice(channel="vast", number="V-2026-02", issued_us=day("2026-03-01"), gross=None, fee=None,
+                             tax=None, net="100", currency="EUR")  # fmt: skip
+    made.says(invoice, day("2026-02-01"), day("2026-03-01"))
+    for text, seen in (("a coffee", None), ("payout V-2026-02", 34.0)):
+        line = BankLine(
+            account="a", reference="", amount="100", currency="EUR", counterparty="", text=text
+        )
+        made.says(line, day("2026-03-21"), day("2026-03-22"))
+        asked = case_of(made.record, "s", Scope(), day("2026-04-02"), rules_of({"window_days": 60}))
+        pay = {each.channel: each.delay_days for each in channels_of(asked.account, Scope(), 0.03)}
+        assert pay["vast"] == seen

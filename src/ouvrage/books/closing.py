@@ -234,7 +234,7 @@ def _unmatched(agreed: Reconciled) -> Iterator[Check]:
     for each in items:
         item = each.item
         found = f"{signed(each.amount)} {item.currency} of {item.who or item.name}: {each.why}"
-        yield Check(item=item.name, found=found, state=OPEN)
+        yield Check(item=item.name, found=found, state=OPEN, do=each.do)
     if not items:
         found = "every document is paid and every bank line has its document"
         yield Check(item="bank", found=found, state=OK)

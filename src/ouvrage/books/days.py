@@ -19,7 +19,9 @@ from ouvrage.books.cells import UNNAMED, Cell
 from ouvrage.books.money import NANO
 from ouvrage.books.period import Period, day_of, day_start, month_of
 from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.scope import Scope
 
+EVERYTHING = Scope()
 _CUT = ("states", "earnings", "bills", "energy", "invoices", "spots")
 """The kinds of which there are many, each about a short time."""
 
@@ -52,9 +54,9 @@ class Day:
 
 
 def days_of(
-    record: OwnerRecord, site: str, period: Period, node: str | None = None
+    record: OwnerRecord, site: str, period: Period, scope: Scope = EVERYTHING
 ) -> tuple[Day, ...]:
-    """The whole days of a period at a site, of one node's devices or of all.
+    """The whole days of a period at a site, of the devices of a scope.
 
     Raises ``OuvrageError`` ``books/...`` as an account does.
     """
@@ -71,7 +73,7 @@ def days_of(
         kept: dict[str, Any] = {
             name: tuple(days.get(day.from_us, ())) for name, days in cut.items()
         }
-        found.append(_day(account(replace(base, **kept), site, day), node))
+        found.append(_day(account(replace(base, **kept), site, day), scope))
     return tuple(found)
 
 
@@ -107,9 +109,9 @@ def _concerned(each: Known[Any], period: Period) -> Iterator[int]:
         at = day_start(day + timedelta(days=1), period.zone)
 
 
-def _day(made: Account, node: str | None) -> Day:
+def _day(made: Account, scope: Scope) -> Day:
     def ours(cell: Cell) -> bool:
-        return node is None or cell.node == node
+        return scope.holds(cell.node, cell.device, made.grid.models)
 
     states: dict[str, int] = {}
     tenants: dict[tuple[str, str], int] = {}

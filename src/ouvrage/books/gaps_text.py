@@ -12,6 +12,7 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text, fixed
 from ouvrage.base.text import safe
+from ouvrage.books.against_plan import AgainstPlan
 from ouvrage.books.gaps import UNSEEN_LOAD, Gap, held_text, range_text
 from ouvrage.books.variance import PARTS, Variance
 from ouvrage.pricing.words import mark
@@ -91,6 +92,50 @@ def variance_line(found: Variance, before: str) -> str:
     return f"{signed(found.after - found.before)} against {before}: {parts}"
 
 
+def plan_lines(plans: Sequence[AgainstPlan], plain: bool) -> list[str]:
+    """A result against its plan, and the costs that the plan does not name; nothing without a plan."""
+    lines: list[str] = []
+    for each in plans:
+        numbers = " and ".join(str(number) for number in each.numbers)
+        share = "" if each.whole else ", in proportion to its time"
+        which = (
+            f"the plan of {safe(each.about)} (version {numbers}{mark(each.grade, plain)}{share})"
+        )
+        if each.found.parts is None:
+            lines.append(f"not divided against {which}: {safe(each.found.why or '')}")
+        else:
+            lines.append(variance_line(each.found, which))
+        beside = ", ".join(
+            f"{line.removeprefix('cost.').replace('_', ' ')} {fixed(amount, 2)}"
+            for line, amount in each.beside.items()
+        )
+        lines += [f"not in the plan, and not compared: {beside}"] if beside else []
+    return lines
+
+
+def plan_json(each: AgainstPlan) -> dict[str, Any]:
+    """A result against its plan as ``--json`` prints it."""
+    return {
+        "about": each.about,
+        "versions": list(each.numbers),
+        "whole_period": each.whole,
+        "grade": each.grade.word,
+        "planned": _text(each.found.before),
+        "came": _text(each.found.after),
+        "difference": _text(each.found.after - each.found.before),
+        "parts": _parts_json(each.found),
+        "why": each.found.why,
+        "compared_costs": list(each.planned),
+        "not_planned": {line: _text(amount) for line, amount in each.beside.items()},
+        "facts": list(each.facts),
+    }
+
+
+def _parts_json(found: Variance) -> dict[str, str | None] | None:
+    parts = found.parts
+    return None if parts is None else {name: _text(value) for name, value in parts.items()}
+
+
 def gap_json(gap: Gap) -> dict[str, Any]:
     """A gap as ``--json`` prints it."""
     ends = {name: _text(value) for name, value in (("low", gap.low), ("high", gap.high))}
@@ -109,12 +154,11 @@ def gap_json(gap: Gap) -> dict[str, Any]:
 
 def variance_json(found: Variance, before: str) -> dict[str, Any]:
     """A difference as ``--json`` prints it."""
-    parts = found.parts
     return {
         "period": before,
         "margin_before": _text(found.before),
         "difference": _text(found.after - found.before),
-        "parts": None if parts is None else {name: _text(value) for name, value in parts.items()},
+        "parts": _parts_json(found),
         "why": found.why,
     }
 

@@ -4,7 +4,7 @@ Decides which accounts each line of the statement stands on, so that the income 
 journal are the statement's, to the nano-unit. Earned, invoiced and paid are three entries: what is earned
 is accrued, a document turns what it covers into a receivable, money turns that into cash. Differences
 stay where they arise and are seen: in ``Accrued`` what was earned and not invoiced, in ``Receivable`` and
-``Payable`` what was not paid, in ``Unmatched`` money that no document explains. Differences of exchange
+``Payable`` what was not paid, in ``Unmatched`` money that no document surely explains. Differences of exchange
 and of rounding have accounts of their own outside income and expenses, since the statement has neither.
 """
 
@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 from ouvrage.books.account import TAX, account
 from ouvrage.books.cells import UNNAMED, Amount, Trail
 from ouvrage.books.entries import Entry, Names, Posting, accrued, title
+from ouvrage.books.paying import Match
 from ouvrage.books.period import Period, day_of
 from ouvrage.books.pnl import COSTS
+from ouvrage.books.reconcile_bank import banked, in_period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import LINES, OWN_USE
 from ouvrage.books.settlement import documents
@@ -40,7 +42,8 @@ BILLED = "as billed"
 class Journal:
     """The entries of a site over a period in order of days; ``notes`` are the statement's.
 
-    ``unknown`` are the costs that nobody stated, for which there is no entry.
+    ``unknown`` are the costs that nobody stated, for which there is no entry. ``possible`` are matches of
+    a document and a line that are not entered until somebody says that they are so.
     """
 
     site: str
@@ -48,6 +51,7 @@ class Journal:
     period: Period
     entries: tuple[Entry, ...]
     unknown: tuple[str, ...]
+    possible: tuple[Match, ...]
     notes: tuple[str, ...]
 
     @property
@@ -75,13 +79,16 @@ def journal(record: OwnerRecord, site: str, period: Period) -> Journal:
         sum(held.nano for held in taxes) - posted,
         keys,
     )
-    entries = [*book.entries(), *documents(record, made.grid, book.names)]
+    bank = banked(record)
+    entries = [*book.entries(), *documents(record, made.grid, book.names, bank.matches)]
+    first = bool(record.sites) and record.sites[0].value.site == site
     return Journal(
         site=site,
         currency=made.grid.currency,
         period=period,
         entries=tuple(sorted(entries, key=lambda entry: (entry.day, entry.text))),
         unknown=tuple(sorted(made.unknown)),
+        possible=in_period(bank, period).possible if first else (),
         notes=made.notes,
     )
 

@@ -195,6 +195,10 @@ def journal_json(found: Journal, chart: Chart) -> dict[str, Any]:
             for line, nano in lines.items()
         },
         "theirs": {name: chart.theirs(name) for name in found.balances},
+        "possible": [
+            {"line": each.lines[0].name, "document": each.claims[0].name, "reason": each.reason}
+            for each in found.possible
+        ],
         "notes": list(found.notes),
     }
 

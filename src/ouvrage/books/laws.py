@@ -13,12 +13,14 @@ from itertools import pairwise
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.account import Account, account, money
+from ouvrage.books.bank_items import claims, lines
 from ouvrage.books.calendar import calendar, hours_by_state, in_turn, placements
 from ouvrage.books.cells import grid_of
 from ouvrage.books.energy import energy_of
 from ouvrage.books.journal import journal, lines_of
 from ouvrage.books.period import Period, month_of
 from ouvrage.books.pnl import BY, COSTS, Statement, key_of, pnl, sheet_of
+from ouvrage.books.reconcile_bank import banked
 from ouvrage.books.record import OwnerRecord, owner_record
 from ouvrage.books.sealing import seal_breaches
 from ouvrage.books.tariffs import PriceBook
@@ -167,6 +169,30 @@ def journal_breaches(record: OwnerRecord, site: str, period: Period) -> Found:
         yield where, f"the margin is {margin}, the journal leaves {money(left)}"
 
 
+def _bank_adds_up(records: Sequence[Recorded]) -> Found:
+    yield from bank_breaches(owner_record(records))
+
+
+def bank_breaches(record: OwnerRecord) -> Found:
+    """Documents that are not paid and open to their sum, and lines not matched and unmatched to theirs."""
+    found = banked(record)
+    shares = [share for match in found.matches for share in match.shares]
+    paid = [(share.claim.key, share.amount) for share in shares]
+    took = [(share.line.key, share.took) for share in shares]
+    sides = ((claims(record), paid, found.open), (lines(record), took, found.unmatched))
+    for items, parts, left in sides:
+        sums: dict[str, Fraction] = {}
+        for key, amount in (*parts, *((each.item.key, each.amount) for each in left)):
+            sums[key] = sums.get(key, Fraction(0)) + amount
+        for item in items:
+            if sums.pop(item.key, Fraction(0)) != item.amount:
+                yield (
+                    item.key,
+                    f"{item.name} is of {item.amount}, and its parts do not add up to it",
+                )
+        yield from ((key, f"{amount} is of nothing that is known") for key, amount in sums.items())
+
+
 def statement_breaches(statement: Statement) -> Found:
     """Whether the rows of a statement add up to its total, figure by figure."""
     for path, figure in statement.total.figures.items():
@@ -190,6 +216,11 @@ LAWS: tuple[Law, ...] = (
         name="books/journal-adds-up",
         statement="every entry balances, and the journal's income and expenses are the statement's",
         check=_journal_adds_up,
+    ),
+    Law(
+        name="books/bank-adds-up",
+        statement="of every document and bank line, what is matched and what is open add up to it",
+        check=_bank_adds_up,
     ),
     Law(
         name="books/energy-adds-up",

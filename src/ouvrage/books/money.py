@@ -7,6 +7,7 @@ and said.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -85,11 +86,12 @@ def rate_at(
 ) -> Known[ExchangeRate] | None:
     """The latest rate between two currencies, either way round, that held at a moment."""
     pair = {currency, into}
+    known = bisect_right(record.rates, at_us, key=lambda each: each.valid_from)
     return next(
         (
-            each
-            for each in reversed(record.rates)
-            if each.valid_from <= at_us and {each.value.base, each.value.quote} == pair
+            record.rates[index]
+            for index in range(known - 1, -1, -1)
+            if {record.rates[index].value.base, record.rates[index].value.quote} == pair
         ),
         None,
     )

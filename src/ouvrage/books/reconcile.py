@@ -77,7 +77,7 @@ def reconciled(record: OwnerRecord, site: str, period: Period) -> Reconciled:
     What channels owe and what the bank shows is the owner's, and told with the first site alone.
     """
     first = not record.sites or record.sites[0].value.site == site
-    whole = banked(record) if first else Banked(matches=(), open=(), unmatched=())
+    whole = banked(record) if first else Banked()
     bank = in_period(whole, period)
     return Reconciled(
         period=period,

@@ -1,89 +1,144 @@
 """Invoices and bills against the lines of a bank: what paid what, what is open, what nobody can place.
 
 Decides which line is taken for the payment of which document, with the reason and how certain it is:
-*certain* where the line names the document's number and the amount is the same, *likely* where one of
-the two and the payer's name agree, *possible* where the amount alone does. The surest are taken first,
-then the nearest in time; one line may pay several documents and several lines one. Every document and
-every line is in one match at most, so that both sides add up; what is left is listed on both sides.
+*by hand* where somebody said so, *certain* where the line names the document's number and the amount is
+the same, *likely* where one of the two and the payer's name agree. These are sure: the books post them. A
+match is *possible* where the amount alone agrees; it is told, and both sides stay open until somebody
+says that it is so. The surest are taken first, then the nearest in time; one line may pay several
+documents and several lines one. What is left is listed on both sides, so that both add up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
 from ouvrage.base.time import DAY
 from ouvrage.books.bank_items import Item, claims, lines, names_number, names_payer
+from ouvrage.books.by_hand import FX_NEAR, Astray, Pairs, by_hand
 from ouvrage.books.money import factor_of, number, rate_at
+from ouvrage.books.paying import (
+    CERTAIN,
+    CERTAINTY,
+    LIKELY,
+    POSSIBLE,
+    Match,
+    in_full,
+    in_turn,
+    left_of,
+    rest_of,
+)
 from ouvrage.books.period import Period
 from ouvrage.books.record import OwnerRecord
 
-CERTAINTY = ("certain", "likely", "possible")
 EARLY, LATE = 5, 60
 """Days before and after a document's day in which its payment is looked for."""
 _MOST, _TOGETHER = 8, 4
-_FX_NEAR = Fraction(3, 100)
-"""How far a payment in another currency may be from the day's rate: a bank's own margin."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """Some documents and the lines that paid them; ``left`` is what is still owed of them.
-
-    ``difference`` is what was lost or gained on the way (a charge, an exchange); ``certainty`` one of
-    ``CERTAINTY``.
-    """
-
-    claims: tuple[Item, ...]
-    lines: tuple[Item, ...]
-    certainty: str
-    reason: str
-    left: Fraction = Fraction(0)
-    difference: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A document of which ``amount`` is still owed, or a line that nothing explains, and a guess why."""
+    """A document of which ``amount`` is still owed, or a line of which that much nothing explains.
+
+    ``why`` is a guess, ``do`` what would settle it.
+    """
 
     item: Item
     amount: Fraction
     why: str
+    do: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Banked:
-    """Everything owed and everything that moved: matched, open and unmatched, each item once."""
+    """Everything owed and everything that moved: in ``matches``, or ``open`` and ``unmatched``.
 
-    matches: tuple[Match, ...]
-    open: tuple[Open, ...]
-    unmatched: tuple[Open, ...]
+    What is in a ``possible`` match is open and unmatched as well. ``astray`` are statements by hand that
+    do not fit what is known now.
+    """
+
+    matches: tuple[Match, ...] = ()
+    possible: tuple[Match, ...] = ()
+    open: tuple[Open, ...] = ()
+    unmatched: tuple[Open, ...] = ()
+    astray: tuple[Astray, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What the steps look at: the record, and the pairs that somebody said do not belong together."""
+
+    record: OwnerRecord
+    apart: Pairs
+
+    def near(self, claim: Item, line: Item) -> bool:
+        """Whether a line may be about a document: by its day, and by what was said by hand."""
+        after = (claim.due_us or claim.day_us) + LATE * DAY
+        before = min(claim.day_us, claim.due_us or claim.day_us) - EARLY * DAY
+        return before <= line.day_us <= after and (line.lasting, claim.lasting) not in self.apart
 
 
 def banked(record: OwnerRecord) -> Banked:
     """The documents of an owner against the lines of the bank, over everything known."""
     left, loose = list(claims(record)), list(lines(record))
-    matches: list[Match] = []
-    for step in (_one_to_one, _several_claims, _several_lines, _parts, _exchanged):
-        for match in step(record, left, loose):
-            matches.append(match)
-            taken = {item.key for item in (*match.claims, *match.lines)}
-            left = [item for item in left if item.key not in taken]
-            loose = [item for item in loose if item.key not in taken]
+    said = by_hand(record, left, loose)
+    search = _Search(record, said.apart)
+    matches = list(said.matches)
+    left, loose = _without(left, loose, matches)
+    for step in (_sure_pairs, _several_claims, _several_lines, _parts, _exchanged):
+        found = step(search, left, loose)
+        matches += found
+        left, loose = _without(left, loose, found)
+    possible = tuple(_pairs(search, left, loose, CERTAINTY))
     known = [line for match in matches for line in match.lines]
+    more = [Open(item=line, amount=rest, why="more than its documents ask for")
+            for match in matches for line, rest in rest_of(match)]  # fmt: skip
     return Banked(
         matches=tuple(sorted(matches, key=lambda m: (m.lines[0].day_us, m.lines[0].name))),
-        open=(*_part_paid(matches), *(_open(item, left) for item in left)),
-        unmatched=tuple(Open(item=i, amount=i.amount, why=_why(record, i, loose, known)) for i in loose),
+        possible=possible,
+        open=tuple(_told([*_part_paid(matches), *(_open(item, left) for item in left)], possible)),
+        unmatched=tuple(_told(
+            [*more, *(Open(item=i, amount=i.amount, why=_why(record, i, loose, known)) for i in loose)],
+            possible,
+        )),
+        astray=said.astray,
     )  # fmt: skip
+
+
+def _without(
+    left: Sequence[Item], loose: Sequence[Item], found: Iterable[Match]
+) -> tuple[list[Item], list[Item]]:
+    taken = {item.key for match in found for item in (*match.claims, *match.lines)}
+    return [i for i in left if i.key not in taken], [i for i in loose if i.key not in taken]
+
+
+def confirming(match: Match) -> str:
+    """What says that a possible match is so."""
+    return f"ouvrage books match {match.lines[0].name} {match.claims[0].name}"
+
+
+def _told(items: Iterable[Open], possible: Sequence[Match]) -> Iterator[Open]:
+    """Open items; those of a possible match say so and what confirms it."""
+    mates = {
+        mine.key: (other, match)
+        for match in possible
+        for mine, other in ((match.claims[0], match.lines[0]), (match.lines[0], match.claims[0]))
+    }
+    for each in items:
+        if each.item.key in mates:
+            other, match = mates[each.item.key]
+            way = "pays" if other.sort != "line" else "is paid by"
+            yield replace(each, why=f"perhaps it {way} {other.name}", do=confirming(match))
+        else:
+            yield each
 
 
 def _part_paid(matches: Iterable[Match]) -> Iterator[Open]:
     for match in matches:
-        if match.left:
-            yield Open(item=match.claims[0], amount=match.left, why="paid in part")
+        for claim, left in left_of(match):
+            yield Open(item=claim, amount=left, why="paid in part")
 
 
 def _open(item: Item, left: Sequence[Item]) -> Open:
@@ -96,12 +151,13 @@ def _open(item: Item, left: Sequence[Item]) -> Open:
     return Open(item=item, amount=item.amount, why=why)
 
 
-def _near(claim: Item, line: Item) -> bool:
-    after = (claim.due_us or claim.day_us) + LATE * DAY
-    return min(claim.day_us, claim.due_us or claim.day_us) - EARLY * DAY <= line.day_us <= after
+def _sure_pairs(search: _Search, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+    return _pairs(search, left, loose, (CERTAIN, LIKELY))
 
 
-def _one_to_one(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+def _pairs(
+    search: _Search, left: Sequence[Item], loose: Sequence[Item], wanted: Sequence[str]
+) -> list[Match]:
     """Pairs of the same amount, the surest first and then the nearest; each item once."""
     found: list[tuple[int, int, int, str, str, Match]] = []
     by_amount: dict[tuple[str, Fraction], list[Item]] = {}
@@ -110,12 +166,11 @@ def _one_to_one(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]
     for claim in left:
         for amount in {claim.amount, claim.amount - claim.less}:
             for line in by_amount.get((claim.currency, amount), ()):
-                if _near(claim, line):
-                    match = _pair(claim, line)
+                match = _pair(claim, line)
+                if search.near(claim, line) and match.certainty in wanted:
                     rank = CERTAINTY.index(match.certainty)
-                    apart = _apart(claim, line)
-                    taken = int(bool(match.difference))
-                    found.append((rank, taken, apart, claim.key, line.key, match))
+                    lost = int(bool(match.difference))
+                    found.append((rank, lost, _apart(claim, line), claim.key, line.key, match))
     return list(_each_once(match for *_, match in sorted(found, key=lambda case: case[:5])))
 
 
@@ -144,20 +199,16 @@ def _pair(claim: Item, line: Item) -> Match:
         if said
         else f"{words} alone agrees"
     )
-    return Match(
-        claims=(claim,), lines=(line,), difference=on_the_way, reason=reason,
-        certainty=CERTAINTY[0 if numbered else 1 if named else 2],
-    )  # fmt: skip
+    certainty = CERTAIN if numbered else LIKELY if named else POSSIBLE
+    return Match(shares=in_full(claim, line), reason=reason, certainty=certainty)
 
 
-def _several_claims(
-    record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]
-) -> list[Match]:
+def _several_claims(search: _Search, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
     """Lines that pay several documents of one payer at once."""
     found: list[Match] = []
     taken: set[str] = set()
     for line in loose:
-        near = [c for c in left if c.key not in taken and _alike(c, line) and _near(c, line)]
+        near = [c for c in left if c.key not in taken and _alike(c, line) and search.near(c, line)]
         for who in sorted({claim.who for claim in near}):
             ours = [claim for claim in near if claim.who == who]
             named = [c for c in ours if names_payer(line, c) or names_number(line, c)]
@@ -171,14 +222,14 @@ def _several_claims(
     return found
 
 
-def _several_lines(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+def _several_lines(search: _Search, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
     """Documents that were paid by several lines of one payer."""
     found: list[Match] = []
     taken: set[str] = set()
     for claim in left:
         near = [
             line for line in loose
-            if line.key not in taken and _alike(claim, line) and _near(claim, line)
+            if line.key not in taken and _alike(claim, line) and search.near(claim, line)
             and (names_payer(line, claim) or names_number(line, claim))
         ]  # fmt: skip
         chosen = _adding_up(near, claim.amount)
@@ -207,50 +258,46 @@ def _adding_up(items: Sequence[Item], total: Fraction) -> tuple[Item, ...] | Non
 def _together(claims_: Sequence[Item], lines_: Sequence[Item], reason: str) -> Match:
     numbered = all(any(names_number(line, claim) for line in lines_) for claim in claims_)
     return Match(
-        claims=tuple(claims_), lines=tuple(lines_), certainty=CERTAINTY[0 if numbered else 1], reason=reason
-    )  # fmt: skip
+        shares=in_turn(claims_, lines_), certainty=CERTAIN if numbered else LIKELY, reason=reason
+    )
 
 
-def _parts(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
-    """Lines that name a document and pay less than it; or more, which is then a difference."""
+def _parts(search: _Search, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+    """Lines that name a document and pay less than it; or more, which then stays unmatched."""
     found: list[Match] = []
+    taken: set[str] = set()
     for claim in left:
         ours = [
             line for line in loose
-            if _alike(claim, line) and _near(claim, line) and names_number(line, claim)
-            and not any(line in match.lines for match in found)
+            if line.key not in taken and _alike(claim, line) and search.near(claim, line)
+            and names_number(line, claim)
         ]  # fmt: skip
-        if not ours:
+        shares = in_turn((claim,), ours)
+        if not shares:
             continue
-        paid = sum((line.amount for line in ours), Fraction(0))
-        short = claim.amount - paid
-        over = abs(paid) > abs(claim.amount)
-        found.append(
-            Match(
-                claims=(claim,), lines=tuple(ours), certainty="likely",
-                reason="the number agrees; " + ("more than it was paid" if over else "a part of it was paid"),
-                left=Fraction(0) if over else short, difference=-short if over else Fraction(0),
-            )
-        )  # fmt: skip
+        taken |= {share.line.key for share in shares}
+        over = "more than it" if sum(s.amount for s in shares) == claim.amount else "a part of it"
+        reason = f"the number agrees; {over} was paid"
+        found.append(Match(shares=shares, certainty=LIKELY, reason=reason))
     return found
 
 
-def _exchanged(record: OwnerRecord, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
+def _exchanged(search: _Search, left: Sequence[Item], loose: Sequence[Item]) -> list[Match]:
     """Payments that came in another currency, near what the day's rate gives."""
     cases: list[tuple[int, str, str, Match]] = []
     for claim in left:
         for line in loose:
             said = names_payer(line, claim) or names_number(line, claim)
-            if line.currency == claim.currency or not said or not _near(claim, line):
+            if line.currency == claim.currency or not said or not search.near(claim, line):
                 continue
-            rate = rate_at(record, claim.currency, line.currency, line.day_us)
+            rate = rate_at(search.record, claim.currency, line.currency, line.day_us)
             if rate is None or not claim.amount:
                 continue
             due = claim.amount * factor_of(rate.value, claim.currency)
-            if due * line.amount > 0 and abs(line.amount - due) <= abs(due) * _FX_NEAR:
+            if due * line.amount > 0 and abs(line.amount - due) <= abs(due) * FX_NEAR:
                 match = Match(
-                    claims=(claim,), lines=(line,), certainty="likely",
-                    reason=f"the name agrees, and the amount at the rate of the day within {_FX_NEAR * 100} %",
+                    shares=in_full(claim, line), certainty=LIKELY,
+                    reason=f"the name agrees, and the amount at the rate of the day within {FX_NEAR * 100} %",
                 )  # fmt: skip
                 cases.append((abs(line.day_us - claim.day_us), claim.key, line.key, match))
     return list(_each_once(match for *_, match in sorted(cases, key=lambda case: case[:3])))
@@ -293,6 +340,8 @@ def in_period(found: Banked, period: Period) -> Banked:
 
     return Banked(
         matches=tuple(m for m in found.matches if any(touches(i) for i in (*m.claims, *m.lines))),
+        possible=tuple(m for m in found.possible if any(touches(i) for i in (*m.claims, *m.lines))),
         open=tuple(o for o in found.open if o.item.day_us < period.to_us),
         unmatched=tuple(o for o in found.unmatched if touches(o.item)),
+        astray=found.astray,
     )

@@ -15,10 +15,11 @@ from ouvrage.base.time import utc_text
 from ouvrage.books.bank_items import Item
 from ouvrage.books.differences import Difference, Side, settled
 from ouvrage.books.gaps_text import signed
+from ouvrage.books.paying import Match
 from ouvrage.books.period import Period, day_of
 from ouvrage.books.pnl_text import period_words
 from ouvrage.books.reconcile import Reconciled, Total, age_class
-from ouvrage.books.reconcile_bank import Match, Open
+from ouvrage.books.reconcile_bank import Open, confirming
 from ouvrage.books.reconcile_payouts import Owing
 from ouvrage.books.spans import Span
 from ouvrage.pricing.words import counted, mark
@@ -40,12 +41,17 @@ def reconcile_answer(found: Reconciled) -> str:
     parts = [_agreeing(found, compared, len(differ))]
     owed = _by_currency((d.currency, d.amount) for d in found.receivables)
     parts.append(f"{owed} is owed to you" if owed else "nothing invoiced is owed to you")
-    number = len(found.bank.unmatched)
+    waiting = {item.key for match in found.bank.possible for item in match.lines}
+    number = sum(each.item.key not in waiting for each in found.bank.unmatched)
+    if waiting:
+        parts.append(
+            f"{counted(len(found.bank.possible), 'match')} wait{'s' if len(found.bank.possible) == 1 else ''} for your word"
+        )
     if number:
         parts.append(
             f"{counted(number, 'bank line')} {'matches' if number == 1 else 'match'} nothing"
         )
-    elif found.lines:
+    elif found.lines and not waiting:
         parts.append("every bank line has its document")
     return f"{when}: {'; '.join(parts)}."
 
@@ -76,8 +82,13 @@ def reconcile_lines(found: Reconciled, plain: bool) -> list[str]:
     lines += _sums("paid", "open", found.documents)
     lines += _sums("matched", "not matched", found.lines)
     lines += _some([_match(each) for each in found.bank.matches], "match")
+    lines += _some([_waiting(each) for each in found.bank.possible], "possible match")
     lines += _some([_open(each, found.period, "open") for each in found.bank.open], "open document")
     lines += _some([_open(e, found.period, "unmatched") for e in found.bank.unmatched], "line")
+    lines += [
+        f"  said by hand: {safe(each.payment)} pays {safe(each.document)}, and {each.why}"
+        for each in found.bank.astray
+    ]
     lines += _ages(found)
     if lines[-1] == "What is owed against the bank":
         lines.append("  no invoice, bill or bank line is recorded")
@@ -144,8 +155,15 @@ def _match(each: Match) -> str:
     owed = " + ".join(item.name for item in each.claims)
     amount = sum((item.amount for item in each.lines), Fraction(0))
     extra = f", {signed(each.left)} still open" if each.left else ""
+    extra += f", {signed(each.rest)} for something else" if each.rest else ""
     extra += f", {signed(each.difference)} on the way" if each.difference else ""
     return f"  {safe(owed)} = {safe(paid)}  {signed(amount)} {each.lines[0].currency}{extra}  {each.certainty}: {safe(each.reason)}"
+
+
+def _waiting(each: Match) -> str:
+    (owed,), (paid,) = each.claims, each.lines
+    amount = f"{signed(paid.amount)} {paid.currency}"
+    return f"  possible: {safe(owed.name)} = {safe(paid.name)}  {amount}  {safe(each.reason)}; if so: {safe(confirming(each))}"
 
 
 def _open(each: Open, period: Period, word: str) -> str:
@@ -180,9 +198,14 @@ def reconcile_json(found: Reconciled) -> dict[str, Any]:
         "not_invoiced": [_owing_json(each) for each in found.owing],
         "documents": [_total_json(each) for each in found.documents],
         "bank_lines": [_total_json(each) for each in found.lines],
-        "matches": [_match_json(each) for each in found.bank.matches],
+        "matches": [match_json(each) for each in found.bank.matches],
+        "possible": [match_json(each) for each in found.bank.possible],
         "open": [_open_json(each) for each in found.bank.open],
         "unmatched": [_open_json(each) for each in found.bank.unmatched],
+        "astray": [
+            {"payment": a.payment, "document": a.document, "why": a.why, "fact": a.key}
+            for a in found.bank.astray
+        ],
         "owed": [
             {"who": d.who, "currency": d.currency, "amount": decimal_text(d.amount), "days": d.days,
              "since": utc_text(d.since_us), "item": d.name}
@@ -227,23 +250,28 @@ def _total_json(total: Total) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _match_json(each: Match) -> dict[str, Any]:
+def match_json(each: Match) -> dict[str, Any]:
+    """A match as ``--json`` prints it."""
     return {
         "documents": [_item_json(item) for item in each.claims],
         "lines": [_item_json(item) for item in each.lines],
         "certainty": each.certainty,
         "reason": each.reason,
         "left": decimal_text(each.left),
+        "rest": decimal_text(each.rest),
         "on_the_way": decimal_text(each.difference),
+        "said": [share.fact for share in each.shares if share.fact],
     }
 
 
 def _item_json(item: Item) -> dict[str, str]:
     return {
         "item": item.name, "who": item.who, "amount": decimal_text(item.amount), "currency": item.currency,
-        "day": utc_text(item.day_us), "fact": item.key,
+        "day": utc_text(item.day_us), "fact": item.fact,
     }  # fmt: skip
 
 
 def _open_json(each: Open) -> dict[str, str]:
-    return {**_item_json(each.item), "open": decimal_text(each.amount), "why": each.why}
+    return {
+        **_item_json(each.item), "open": decimal_text(each.amount), "why": each.why, "do": each.do,
+    }  # fmt: skip

@@ -19,12 +19,13 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.assets import Asset, AssetRetired, Loan
-from ouvrage.model.cash import BankLine, CostBill, SupportTime
+from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.model.offers import ExchangeRate
+from ouvrage.model.plans import OwnerPlan
 from ouvrage.model.records import Withdrawal
 from ouvrage.model.sites import DevicePlaced, Node, Site, Term
 from ouvrage.model.tariffs import SpotPrices, Tariff
@@ -55,11 +56,13 @@ class OwnerRecord:
     invoices: tuple[Known[ChannelInvoice], ...] = ()
     bills: tuple[Known[CostBill], ...] = ()
     payments: tuple[Known[BankLine], ...] = ()
+    by_hand: tuple[Known[PaymentMatched], ...] = ()
     support: tuple[Known[SupportTime], ...] = ()
     energy: tuple[Known[EnergyRead], ...] = ()
     tariffs: tuple[Known[Tariff], ...] = ()
     spots: tuple[Known[SpotPrices], ...] = ()
     rates: tuple[Known[ExchangeRate], ...] = ()
+    plans: tuple[Known[OwnerPlan], ...] = ()
     cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
     cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
     cluster_whole: tuple[Known[ClusterWhole], ...] = ()
@@ -117,11 +120,13 @@ _FIELDS: dict[type, str] = {
     ChannelInvoice: "invoices",
     CostBill: "bills",
     BankLine: "payments",
+    PaymentMatched: "by_hand",
     SupportTime: "support",
     EnergyRead: "energy",
     Tariff: "tariffs",
     SpotPrices: "spots",
     ExchangeRate: "rates",
+    OwnerPlan: "plans",
     ClusterJobRow: "cluster_rows",
     ClusterNodeEvent: "cluster_events",
     ClusterWhole: "cluster_whole",

@@ -1,19 +1,18 @@
 """Documents and money as entries: what was invoiced, billed, due and paid in a period.
 
 Decides what a document reverses: an invoice of a channel what was accrued for the earnings of its time, a
-bill the accrued cost of its sort, an instalment the interest that accrued. Money settles a document only
-where both are of the same amount and currency, the money came up to ``LATEST_DAYS`` days after it, and no
-other document or line fits as well; everything else waits under ``Unmatched`` and is never assumed.
+bill the accrued cost of its sort, an instalment the interest that accrued. Money settles a document where
+reconciling is sure of it or somebody said so; everything else waits under ``Unmatched`` and is never assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ouvrage.base.time import DAY
+from ouvrage.books.bank_items import instalment_key
 from ouvrage.books.cells import Grid
 from ouvrage.books.costs import LINE_OF_BILL
 from ouvrage.books.entries import (
@@ -29,33 +28,36 @@ from ouvrage.books.entries import (
 )
 from ouvrage.books.loans import loan_schedule
 from ouvrage.books.money import NANO, converted, nano, number
+from ouvrage.books.paying import Match, Share
 from ouvrage.books.period import day_of
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import term
 from ouvrage.model.cash import BankLine, CostBill
 from ouvrage.model.earnings import ChannelInvoice, Earning
 
-LATEST_DAYS, EARLIEST_DAYS = 45, 3
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A sum that is to move: ``amount`` above zero comes in. It stands on ``account`` until it does.
+    """A sum that is to move: above zero it comes in. It stands on ``account`` until it does.
 
-    ``carried`` is what it stands there with, in nano-units of the books' currency.
+    ``carried`` is what it stands there with, in nano-units of the books' currency; ``key`` is that of
+    its item among what is owed.
     """
 
     at_us: int
     about: str
-    amount: Fraction
-    currency: str
     account: str
     carried: int
     key: str
 
 
-def documents(record: OwnerRecord, grid: Grid, names: Names) -> Iterator[Entry]:
-    """The entries of what was bought, borrowed, invoiced, billed, due and paid in the grid's period."""
+def documents(
+    record: OwnerRecord, grid: Grid, names: Names, matches: Sequence[Match]
+) -> Iterator[Entry]:
+    """The entries of what was bought, borrowed, invoiced, billed, due and paid in the grid's period.
+
+    ``matches`` are those that are sure, over everything known.
+    """
     desk = _Desk(record, grid, names)
     yield from desk.bought()
     yield from desk.borrowed()
@@ -73,7 +75,7 @@ def documents(record: OwnerRecord, grid: Grid, names: Names) -> Iterator[Entry]:
         known.append(document)
         yield from desk.if_within(document.at_us, entry)
     if desk.first:
-        yield from desk.paid(known)
+        yield from desk.paid({each.key: each for each in known}, matches)
 
 
 class _Desk:
@@ -167,21 +169,11 @@ class _Desk:
                     payable: -principal - interest,
                 }  # fmt: skip
                 about = f"instalment {number_} of loan {loan.loan}"
-                yield self._document(due.at_us, about, -sum(parts, Fraction(0)), loan.currency, payable,
-                                     -principal - interest, each), self._entry(due.at_us, about, sums, each.key)  # fmt: skip
-
-    def _document(
-        self,
-        at_us: int,
-        about: str,
-        amount: Fraction,
-        currency: str,
-        account: str,
-        carried: int,
-        known: Known[Any],
-    ) -> Document:
-        return Document(at_us=at_us, about=about, amount=amount, currency=currency, account=account,
-                        carried=carried, key=known.key)  # fmt: skip
+                document = Document(
+                    at_us=due.at_us, about=about, account=payable, carried=-principal - interest,
+                    key=instalment_key(each.key, number_),
+                )  # fmt: skip
+                yield document, self._entry(due.at_us, about, sums, each.key)
 
     def billed(self, each: Known[CostBill]) -> tuple[Document, Entry]:
         """A bill: what it asks for, against the cost that accrued; its tax is kept apart."""
@@ -193,8 +185,9 @@ class _Desk:
         tax = self._in_books(bill.tax or "0", bill.currency, at_us, each)
         about = f"bill {bill.number} of {bill.sort}"
         sums = {accrued(line): net, "Assets:Input-tax": tax, payable: -net - tax}
-        whole = number(bill.amount) + number(bill.tax or "0")
-        document = self._document(at_us, about, -whole, bill.currency, payable, -net - tax, each)
+        document = Document(
+            at_us=at_us, about=about, account=payable, carried=-net - tax, key=each.key
+        )
         return document, self._entry(at_us, about, sums, each.key)
 
     def invoiced(self, each: Known[ChannelInvoice]) -> tuple[Document, Entry]:
@@ -215,7 +208,7 @@ class _Desk:
             reversed_ = round(posted * net / earned)
             sums = {claim: carried, waits: -reversed_, EXCHANGE: reversed_ - carried}
         about = f"invoice {invoice.number} of {invoice.channel}"
-        document = self._document(at_us, about, net, invoice.currency, claim, carried, each)
+        document = Document(at_us=at_us, about=about, account=claim, carried=carried, key=each.key)
         return document, self._entry(at_us, about, sums, each.key)
 
     def _covered(self, each: Known[ChannelInvoice]) -> tuple[Fraction, int]:
@@ -248,56 +241,56 @@ class _Desk:
         rate = term(self.record, f"channel:{value.channel}", "fee", earning.valid_from)
         return Fraction(0) if rate is None else number(value.amount) * rate.value
 
-    def paid(self, known: list[Document]) -> Iterator[Entry]:
-        """Lines of the bank, against the document that each settles or under ``Unmatched``."""
-        for line, document in matched(self.record.payments, known):
+    def paid(self, known: Mapping[str, Document], matches: Sequence[Match]) -> Iterator[Entry]:
+        """Lines of the bank, against the documents that each settles and ``Unmatched`` for the rest."""
+        every = [share for match in matches for share in match.shares if share.claim.key in known]
+        settled = _settled(every, known)
+        for line in self.record.payments:
             value, at_us = line.value, line.valid_from
             if not self.grid.period.from_us <= at_us < self.grid.period.to_us:
                 continue
-            moved = self._in_books(value.amount, value.currency, at_us, line)
-            bank = f"Assets:Bank:{self.names.of('bank', value.account)}"
-            text = f"{value.counterparty} {value.text}".strip() or "a line of the bank"
-            if document is None:
-                yield self._entry(at_us, text, {bank: moved, UNMATCHED: -moved}, line.key)
-                continue
-            other = RESIDUE if value.currency == self.currency else EXCHANGE
+            ours = [share for share in every if share.line.key == line.key]
             sums = {
-                bank: moved,
-                document.account: -document.carried,
-                other: document.carried - moved,
+                f"Assets:Bank:{self.names.of('bank', value.account)}": self._moved(
+                    line, number(value.amount)
+                )
             }
-            yield self._entry(at_us, f"{document.about} paid", sums, line.key, document.key)
+            rest = number(value.amount) - sum((share.took for share in ours), Fraction(0))
+            _add(sums, UNMATCHED, -self._moved(line, rest))
+            for share in ours:
+                document = known[share.claim.key]
+                _add(sums, document.account, -settled[share.claim.key, line.key])
+                _add(sums, self._lost_to(share), -self._moved(line, share.on_the_way))
+            exchanged = any(self.currency != i.currency for s in ours for i in (s.line, s.claim))
+            _add(sums, EXCHANGE if exchanged else RESIDUE, -sum(sums.values()))
+            text = ", ".join(f"{known[share.claim.key].about} paid" for share in ours)
+            said = f"{value.counterparty} {value.text}".strip() or "a line of the bank"
+            facts = [key for share in ours for key in (share.claim.fact, share.fact) if key]
+            yield self._entry(at_us, text or said, sums, line.key, *dict.fromkeys(facts))
+
+    def _moved(self, line: Known[BankLine], amount: Fraction) -> int:
+        return self._in_books(amount, line.value.currency, line.valid_from, line)
+
+    def _lost_to(self, share: Share) -> str:
+        """Where what a payment lost on its way stands: a channel's charge is a cost that accrued."""
+        if share.claim.less and share.on_the_way == -share.claim.less:
+            return f"Assets:Accrued:{self.names.of('channel', share.claim.who)}"
+        return UNMATCHED
 
 
-Line = Known[BankLine]
+def _add(sums: dict[str, int], account: str, amount: int) -> None:
+    if amount:
+        sums[account] = sums.get(account, 0) + amount
 
 
-def matched(lines: Iterable[Line], known: Iterable[Document]) -> list[tuple[Line, Document | None]]:
-    """Each line with the one document that it settles: same sum and currency, and nothing else fits."""
-    every, papers = list(lines), list(known)
-    fits: dict[int, list[int]] = {
-        index: [at for at, paper in enumerate(papers) if _fits(line, paper)]
-        for index, line in enumerate(every)
-    }
-    asked: dict[int, int] = {}
-    for papers_at in fits.values():
-        for at in papers_at:
-            asked[at] = asked.get(at, 0) + 1
-    return [
-        (
-            line,
-            papers[fits[index][0]]
-            if len(fits[index]) == 1 and asked[fits[index][0]] == 1
-            else None,
-        )
-        for index, line in enumerate(every)
-    ]
-
-
-def _fits(line: Line, paper: Document) -> bool:
-    after = line.valid_from - paper.at_us
-    return (
-        number(line.value.amount) == paper.amount
-        and line.value.currency == paper.currency
-        and -EARLIEST_DAYS * DAY <= after <= LATEST_DAYS * DAY
-    )
+def _settled(shares: Sequence[Share], known: Mapping[str, Document]) -> dict[tuple[str, str], int]:
+    """What each share takes off its document's account; those that pay it in full take all of it."""
+    found: dict[tuple[str, str], int] = {}
+    paid: dict[str, Fraction] = {}
+    for share in sorted(shares, key=lambda each: (each.line.day_us, each.line.key)):
+        key, carried, whole = share.claim.key, known[share.claim.key].carried, share.claim.amount
+        before = paid.get(key, Fraction(0))
+        paid[key] = before + share.amount
+        taken = round(carried * paid[key] / whole) - round(carried * before / whole)
+        found[key, share.line.key] = found.get((key, share.line.key), 0) + taken
+    return found

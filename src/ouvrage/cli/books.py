@@ -15,6 +15,7 @@ import click
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
 from ouvrage.books.account import Account, account
+from ouvrage.books.against_plan import AgainstPlan, against_plan
 from ouvrage.books.calendar_text import calendar_json, calendar_text
 from ouvrage.books.cells import grid_of
 from ouvrage.books.gaps import Gap, gaps
@@ -23,6 +24,8 @@ from ouvrage.books.gaps_text import (
     gap_rows,
     moves_text,
     name_of,
+    plan_json,
+    plan_lines,
     variance_json,
     variance_line,
     weakest_line,
@@ -36,6 +39,7 @@ from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same
 from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
 from ouvrage.cli.books_energy import energy_
 from ouvrage.cli.books_journal import journal_
+from ouvrage.cli.books_match import match
 from ouvrage.cli.books_pages import pdf_option, write_pages
 from ouvrage.cli.books_reconcile import reconcile
 from ouvrage.cli.goodput import goodput
@@ -94,13 +98,14 @@ def pnl_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What stands beside a statement: its gaps and the change since the period before.
+    """What stands beside a statement: its gaps, the change since the period before, what was planned.
 
-    Neither where there are more than ``MOST_DEVICES``: each takes a whole account more.
+    The first two not where there are more than ``MOST_DEVICES``: each takes a whole account more.
     """
 
     gaps: Sequence[Gap]
     change: Variance | None
+    plans: Sequence[AgainstPlan]
     before: Period
 
 
@@ -113,6 +118,7 @@ def _beside(question: Asked, made: Account) -> Beside:
     return Beside(
         gaps=gaps(record, site, passed) if few else (),
         change=variance(account(record, site, before), made) if compared else None,
+        plans=against_plan(made),
         before=before,
     )
 
@@ -122,6 +128,7 @@ def _beside_json(beside: Beside) -> dict[str, Any]:
     return {
         "weakest": gap_json(first[0]) if first else None,
         "change": variance_json(beside.change, beside.before.name) if beside.change else None,
+        "plans": [plan_json(each) for each in beside.plans],
     }
 
 
@@ -136,12 +143,20 @@ def _told(
     lines += detail(first, plain)
     if beside.change is not None and beside.change.parts is not None:
         lines.append(f"  change    {variance_line(beside.change, period_words(beside.before))}")
+    planned = plan_lines(_wanted_plans(statement, beside.plans), plain)
+    lines += [f"  {'' if i else 'plan':<8}  {line}" for i, line in enumerate(planned)]
     known = first["margin.net"].value is not None
     weakest = weakest_line(beside.gaps, statement.currency, plain) if known else None
     lines += [f"  {weakest}"] if weakest else []
     lines += [f"  note: {safe(note)}" for note in statement.notes]
     lines += [f"  {safe(line)}" for line in closed]
     return "\n".join([*lines, "", _more(first, period)])
+
+
+def _wanted_plans(statement: Statement, plans: Sequence[AgainstPlan]) -> Sequence[AgainstPlan]:
+    """That of the site; those of the nodes where a statement tells of them, or the site has none."""
+    sites = [each for each in plans if each.about.startswith("site:")]
+    return plans if statement.by in ("node", "gpu") or not sites else sites
 
 
 def _more(sheet: Sheet, period: Period) -> str:
@@ -228,5 +243,5 @@ def calendar_(
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
 
 
-for _verb in (reconcile, close, reopen, energy_, journal_, goodput):
+for _verb in (reconcile, match, close, reopen, energy_, journal_, goodput):
     books.add_command(_verb)

@@ -26,6 +26,7 @@ from ouvrage.books.journal_text import (
 )
 from ouvrage.books.period import Period
 from ouvrage.books.pnl_text import period_words
+from ouvrage.books.reconcile_bank import confirming
 from ouvrage.cli.books_asked import Wanted, asked, question_options, same_period
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option, plain_option
@@ -116,6 +117,11 @@ def _told(
     lines += [""] if shown else []
     if found.unknown:
         lines.append(f"  not entered, for nobody stated it: {', '.join(found.unknown)}")
+    lines += [
+        f"  not entered, for the amount alone agrees: {safe(each.lines[0].name)} may pay "
+        f"{safe(each.claims[0].name)}; if so: {safe(confirming(each))}"
+        for each in found.possible
+    ]
     if missing:
         more = f" and {len(missing) - _MOST_MISSING} more" if len(missing) > _MOST_MISSING else ""
         lines.append(f"  the chart does not name {', '.join(missing[:_MOST_MISSING])}{more}")

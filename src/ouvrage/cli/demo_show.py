@@ -14,6 +14,7 @@ from ouvrage.books.bridge import bridge_lines, bridge_of
 from ouvrage.books.period import period_named
 from ouvrage.books.pnl import statement_of
 from ouvrage.books.pnl_text import answer, detail
+from ouvrage.books.scope import Scope
 from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.ledger import opened
 from ouvrage.console.margin_bridge import margin_bridge
@@ -45,9 +46,9 @@ def shown(plain: bool) -> Shown:
     year = period_named(str(FIRST.year), ZONE)
     sheet = statement_of(account(record, SITE, year), "node", payback=False).rows[0]
     steps = bridge_of(sheet)
-    asked = case_of(record, SITE, NODE, now_us(), rules_of({}))
+    asked = case_of(record, SITE, Scope(node=NODE), now_us(), rules_of({}))
     found = decide(asked.case, rules_of({}))
-    pay = channels_of(asked.account, NODE, asked.opportunity)
+    pay = channels_of(asked.account, Scope(node=NODE), asked.opportunity)
     first, currency = answer(sheet, year, plain), asked.case.currency
     lines = (
         f"The owner's half, on a simulated year ({'simulated' if plain else '◌'} marks what is made up):",

@@ -1,7 +1,7 @@
 """``ouvrage fx``: dated rates of exchange, each a fact with who says it.
 
 Decides which rate stands between two currencies: the one of the latest day, the last recorded of that
-day. Nothing is fetched, and no rate is made from two others.
+day. Nothing is fetched (files are read), and no rate is made from two others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.time import DAY, utc_text
+from ouvrage.cli.fx_import import import_
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, moment
 from ouvrage.cli.output import say_json, say_text, table
@@ -30,7 +31,11 @@ def fx() -> None:
 
     \b
     ouvrage fx set EUR/USD 1.08 --day 2026-11-30 --by "the central bank's reference rate"
+    ouvrage fx import eurofxref-hist.csv --currency USD --since 2026-01-01
     """
+
+
+fx.add_command(import_)
 
 
 @fx.command("set")

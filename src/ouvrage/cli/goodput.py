@@ -6,7 +6,7 @@ the answer is told; figures are made in ``books``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from ouvrage.adapters.feeds.table import decoded
-from ouvrage.adapters.feeds.told import Told, amount_in
+from ouvrage.adapters.feeds.told import Told
 from ouvrage.adapters.feeds.traces import read_nodes, read_pods, read_summary
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -24,11 +24,18 @@ from ouvrage.base.price import Price, parse_price
 from ouvrage.base.text import safe
 from ouvrage.base.time import HOUR
 from ouvrage.books.cluster_jobs import Attempt, attempts_of
-from ouvrage.books.goodput import BOUND, PARTS, STATED, WORDS, Goodput, cluster_goodput, parts_of
+from ouvrage.books.goodput import BOUND, STATED, WORDS, Goodput, cluster_goodput
 from ouvrage.books.known import Known
 from ouvrage.books.period import Period, period_named
 from ouvrage.books.pods import PodUse, pod_use
-from ouvrage.cli.campaigning import campaign_found
+from ouvrage.cli.goodput_campaign import (
+    UnitCost,
+    also_of,
+    chosen_of,
+    unit_cost_json,
+    unit_cost_lines,
+    unit_cost_of,
+)
 from ouvrage.cli.import_told import counted, in_words, read_bytes, site_zone
 from ouvrage.cli.ledger import Ledger, opened, past
 from ouvrage.cli.options import as_of_option, json_option, period_options, plain_option
@@ -37,7 +44,6 @@ from ouvrage.ledger.kinds import read
 from ouvrage.ledger.view import in_force
 from ouvrage.model.cluster import ClusterJobRow
 from ouvrage.model.records import Withdrawal
-from ouvrage.pricing.campaign import Campaign
 
 _SORTS = click.Choice(("account", "user", "partition"))
 _NEEDS_CLUSTER = "sacct … > jobs.txt; ouvrage import sacct jobs.txt"
@@ -85,6 +91,13 @@ class How:
     multiple=True,
     help=f"Another part of a campaign's cost: {', '.join(STATED)}.",
 )
+@click.option(
+    "--charges",
+    metavar="COLUMN=VALUE",
+    multiple=True,
+    help="Charges of a cloud's bill that are the campaign's, beside those tagged campaign=NAME.",
+)
+@click.option("--on", "node", metavar="NODE", help="The machine of your books that its runs had.")
 @period_options
 @as_of_option
 @json_option
@@ -98,6 +111,8 @@ def goodput(
     price: str | None,
     gpus: int | None,
     also: tuple[str, ...],
+    charges: tuple[str, ...],
+    node: str | None,
     period: str | None,
     as_of: int | None,
     as_json: bool,
@@ -120,8 +135,8 @@ def goodput(
         return _pods(pods, nodes, stated, how)
     with opened() as ledger:
         if campaign is not None:
-            found = campaign_found(ledger, campaign, past(as_of, ledger)).campaign
-            return _campaign(found, _also(also), how)
+            chosen = chosen_of(charges, node)
+            return _campaign(unit_cost_of(ledger, campaign, also_of(also), chosen, as_of), how)
         within = period_named(period, site_zone(ledger, None)) if period else None
         attempts = _attempts(ledger, past(as_of, ledger))
     return _cluster(attempts, within, gpus, stated, by, how)
@@ -176,6 +191,14 @@ def _cluster(
     if rows:
         lines += ["", _by_table(by or "", rows), ""]
     how.say([*lines, "Who used it: ouvrage books goodput --by account"])
+    return 0
+
+
+def _campaign(found: UnitCost, how: How) -> int:
+    if how.json:
+        say_json(unit_cost_json(found))
+    else:
+        how.say(unit_cost_lines(found, how.plain))
     return 0
 
 
@@ -335,74 +358,3 @@ def _pods_lines(use: PodUse, price: Price | None) -> list[str]:
         lines.append("  what was idle is unknown without the nodes: --nodes FILE")
     lines += [f"  more than there is: {words}" for words in use.over]
     return [*lines, "What of it was good: pods of a trace do not say; the phase is how they ended"]
-
-
-def _also(texts: Sequence[str]) -> dict[str, Fraction]:
-    found: dict[str, Fraction] = {}
-    for text in texts:
-        part, _, amount = text.partition("=")
-        value = amount_in(amount)
-        if part not in STATED or value is None or value < 0:
-            raise OuvrageError(
-                "goodput/also", f"{text!r} states no part of a cost",
-                hint=f"--also storage=12.50, with one of {', '.join(STATED)}",
-            )  # fmt: skip
-        found[part] = found.get(part, Fraction(0)) + Fraction(value)
-    return found
-
-
-def _campaign(found: Campaign, also: Mapping[str, Fraction], how: How) -> int:
-    parts = {**parts_of(found), **also}
-    total = sum(parts.values(), Fraction(0))
-    units = found.units_accepted if found.unit else 0
-    good = sum(
-        (parts[name] for name in ("compute", "waits", "start-up", "unexplained")), Fraction(0)
-    )
-    missing = [name for name in STATED if name not in also]
-    unknown = [each.code for each in found.unknown]
-    if how.json:
-        say_json({
-            "campaign": found.name, "unit": found.unit, "units_accepted": found.units_accepted,
-            "currency": found.currency, "total": None if unknown else decimal_text(total),
-            "parts": {name: decimal_text(cost) for name, cost in parts.items()},
-            "cost_per_accepted_unit": (
-                decimal_text(total / units) if units and not unknown else None
-            ),
-            "goodput": decimal_text(good / total) if total and not unknown else None,
-            "not_stated": missing, "cost_unknown": unknown,
-        })  # fmt: skip
-        return 0
-    how.say(_campaign_lines(found, parts, total, units, good, missing))
-    return 0
-
-
-def _campaign_lines(
-    found: Campaign,
-    parts: Mapping[str, Fraction],
-    total: Fraction,
-    units: int,
-    good: Fraction,
-    missing: Sequence[str],
-) -> list[str]:
-    mark = found.grade.mark
-    first = f"{found.name}: nothing was accepted of work that cost {fixed(total, 2)} {found.currency} {mark}"
-    if found.unknown:
-        codes = ", ".join(each.code for each in found.unknown)
-        first = f"{found.name}: the cost of {codes} is not known, and so no unit's"
-    elif units:
-        first = (
-            f"{found.name}: one accepted {found.unit} costs {significant(total / units, 4)} "
-            f"{found.currency} {mark}, of which {_percent(good / total if total else None)} is its own work"
-        )
-    lines = [first]
-    for name, cost in parts.items():
-        if cost or name == "compute":
-            share = _percent(cost / total) if total else ""
-            per = f"{significant(cost / units, 4):>12} each" if units else ""
-            words = PARTS.get(name, "stated with --also")
-            lines.append(
-                f"  {name:<15} {fixed(cost, 4):>12} {found.currency} {share:>8}{per}   {words}"
-            )
-    if missing:
-        lines.append(f"  not stated, and in no sum: {', '.join(missing)} (--also storage=12.50)")
-    return [safe(line) for line in [*lines, f"By attempt: ouvrage report --campaign {found.name}"]]

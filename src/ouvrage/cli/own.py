@@ -25,6 +25,7 @@ from ouvrage.cli.booking import Booked, Stated, book
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
 from ouvrage.cli.own_context import owning, site_of, site_of_node
+from ouvrage.cli.own_plan import plan
 from ouvrage.cli.own_show import show, withdraw
 from ouvrage.cli.own_tariff import tariff
 from ouvrage.cli.owning import (
@@ -493,5 +494,6 @@ def state_(
 
 
 own.add_command(tariff)
+own.add_command(plan)
 own.add_command(withdraw)
 own.add_command(show)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import fixed
 from ouvrage.base.text import safe
 from ouvrage.books.period import day_of
 from ouvrage.books.record import Known
@@ -132,6 +134,10 @@ def _statements(here: Owning, ends: _Dated) -> Iterator[tuple[Known[Any], str, s
         value, since = sheet.value, ends.day(sheet.valid_from)
         says = f"{len(value.bands)} bands, {value.currency} by the clock of {value.zone}{ends.until(sheet)}"
         yield sheet, f"tariff/{value.site}/{value.name}/{since}", says
+    for plan in record.plans:
+        hours = sum((Fraction(sale.hours) for sale in plan.value.sales), Fraction(0))
+        says = f"version {plan.value.number}, {fixed(hours, 1)} h sold{ends.until(plan)}"
+        yield plan, f"plan/{plan.value.about}", says
     for held in record.leases:
         lease = held.value
         price = f"{lease.price} {lease.currency}/h{ends.until(held)}"

@@ -15,6 +15,9 @@ from ouvrage.adapters.home import home
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.period import period_named
+from ouvrage.books.pnl import class_name
+from ouvrage.books.record import OwnerRecord
+from ouvrage.books.scope import Scope
 from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.books_asked import site_option
 from ouvrage.cli.ledger import opened
@@ -36,6 +39,9 @@ def plan() -> None:
 
 @plan.command("decide")
 @click.option("--node", metavar="NAME", help="Which machine; else all of the site together.")
+@click.option(
+    "--class", "gpu_class", metavar="CLASS", help="Which GPUs, as in --by class: rtx4090."
+)
 @site_option
 @click.option(
     "--rules",
@@ -50,6 +56,7 @@ def plan() -> None:
 @plain_option
 def decide_(
     node: str | None,
+    gpu_class: str | None,
     site: str | None,
     rules_file: Path | None,
     until: str | None,
@@ -66,20 +73,38 @@ def decide_(
     with opened() as ledger:
         books = books_of(ledger, as_of)
         name = books.site(site)
-        if node is not None and node not in books.record.homes:
-            raise OuvrageError(
-                "decide/node", f"no machine is called {node!r}",
-                hint=f"there is {', '.join(sorted(books.record.homes)[:8]) or 'none'}",
-            )  # fmt: skip
+        scope = _scope(books.record, node, gpu_class)
         known = now_us() if as_of is None else as_of
         end = period_named(until, books.zone(name)).to_us if until else known
-        asked = case_of(books.record, name, node, min(end, known), rules)
+        asked = case_of(books.record, name, scope, min(end, known), rules)
     found = decide(asked.case, rules)
-    pay = channels_of(asked.account, node, asked.opportunity)
+    pay = channels_of(asked.account, scope, asked.opportunity)
     if as_json:
         say_json(decision_json(asked, found, pay))
     else:
         say_text("\n".join(decision_lines(asked, found, pay, plain)))
+
+
+def _scope(record: OwnerRecord, node: str | None, gpu_class: str | None) -> Scope:
+    """What is asked about, or a refusal that says what there is."""
+    if node is not None and node not in record.homes:
+        raise OuvrageError(
+            "decide/node", f"no machine is called {node!r}",
+            hint=f"there is {', '.join(sorted(record.homes)[:8]) or 'none'}",
+        )  # fmt: skip
+    if gpu_class is None:
+        return Scope(node=node)
+    there = sorted(
+        {class_name(p.value.model) for p in record.devices if node in (None, p.value.node)}
+    )
+    wanted = class_name(gpu_class).lower()
+    found = next((name for name in there if name.lower() == wanted), None)
+    if found is None:
+        raise OuvrageError(
+            "decide/class", f"no GPU of {node or 'yours'} is of a class {gpu_class!r}",
+            hint=f"there is {', '.join(there[:8]) or 'none'}",
+        )  # fmt: skip
+    return Scope(node=node, gpu_class=found)
 
 
 def rules_in(file: Path | None) -> Numbers:

@@ -1,7 +1,7 @@
 """What was billed to an owner, what moved in the bank, and the time that support took.
 
 A bill states a cost for a period; a bank line states that money moved on a day. Whether the one pays
-the other is found out by reconciling, never assumed.
+the other is found out by reconciling, or said by hand, never assumed.
 """
 
 from __future__ import annotations
@@ -64,6 +64,26 @@ class BankLine:
     currency: str
     counterparty: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentMatched:
+    """Somebody said that ``payment``, a line of a bank, pays ``amount`` of ``document``, or that it does not.
+
+    Both are named by what stays when they are corrected (a fact's source and natural key; of a loan's
+    instalment its number behind ``#``). ``amount`` is in the document's currency and ``took`` what of the
+    line it takes, in the line's; both have the sign of what moved, and both are null where the payment is
+    not of that document.
+    """
+
+    KIND: ClassVar[str] = "bank.match"
+    VERSION: ClassVar[int] = 1
+
+    payment: str
+    document: str
+    amount: str | None
+    took: str | None
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ costs what it would have earned meanwhile. Time lost to faults belongs to no cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ouvrage.base.time import DAY, HOUR
@@ -15,8 +15,11 @@ from ouvrage.books.account import Account
 from ouvrage.books.calendar import SOLD, Stretch
 from ouvrage.books.cells import UNNAMED
 from ouvrage.books.electricity import ENERGY, IDLE_ENERGY
-from ouvrage.books.money import NANO, number
+from ouvrage.books.money import NANO
+from ouvrage.books.paying import Match
+from ouvrage.books.reconcile_bank import banked
 from ouvrage.books.record import OwnerRecord
+from ouvrage.books.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +46,34 @@ class ChannelPay:
         return (self.revenue - self.fees - self.power - self.late) / hours if hours else 0.0
 
 
-def channels_of(made: Account, node: str | None, opportunity: float) -> tuple[ChannelPay, ...]:
-    """What each channel paid over an account's period on one node or all, the best first."""
+def channels_of(made: Account, scope: Scope, opportunity: float) -> tuple[ChannelPay, ...]:
+    """What each channel paid over an account's period in a scope, the best first."""
+    models, matches = made.grid.models, banked(made.record).matches
     sums: dict[str, dict[str, float]] = {}
     idle = kwh = power = 0.0
     for (line, cell), held in made.sums.items():
-        if node is None or cell.node == node:
+        if scope.holds(cell.node, cell.device, models):
             idle += held.nano / NANO if line == IDLE_ENERGY else 0
             kwh += held.nano / NANO if line == ENERGY else 0
             power += held.nano / NANO if line in ("cost.electricity", "cost.cooling") else 0
             if cell.channel is not None:
                 lines = sums.setdefault(cell.channel, {})
                 lines[line] = lines.get(line, 0.0) + held.nano / NANO
-    waited, sold = _waited(made, node)
-    hours = sum(each.us for each in made.grid.all() if node is None or each.node == node) / HOUR
+    waited, sold = _waited(made, scope)
+    hours = (
+        sum(each.us for each in made.grid.all() if scope.holds(each.node, each.device, models))
+        / HOUR
+    )
     idling = idle / hours * power / kwh if hours and kwh else 0.0
     found = [
-        _paid(made, name, lines, (sold.get(name, 0.0), waited.get(name, 0.0)), idling, opportunity)
+        _paid(
+            name,
+            lines,
+            (sold.get(name, 0.0), waited.get(name, 0.0)),
+            idling,
+            opportunity,
+            delay_days(made.record, name, matches, made.grid.period.to_us),
+        )
         for name, lines in sums.items()
         if any(line.startswith("revenue.") for line in lines)
     ]
@@ -67,15 +81,14 @@ def channels_of(made: Account, node: str | None, opportunity: float) -> tuple[Ch
 
 
 def _paid(
-    made: Account,
     name: str,
     lines: dict[str, float],
     hours: tuple[float, float],
     idling: float,
     opportunity: float,
+    delay: float | None,
 ) -> ChannelPay:
     revenue = sum(amount for line, amount in lines.items() if line.startswith("revenue."))
-    delay = delay_days(made.record, name, made.grid.period.to_us)
     return ChannelPay(
         channel=name,
         sold_h=hours[0],
@@ -88,13 +101,13 @@ def _paid(
     )  # fmt: skip
 
 
-def _waited(made: Account, node: str | None) -> tuple[dict[str, float], dict[str, float]]:
+def _waited(made: Account, scope: Scope) -> tuple[dict[str, float], dict[str, float]]:
     """By channel: the free hours before its leases, and the hours let."""
     waited: dict[str, float] = {}
     sold: dict[str, float] = {}
     for name, devices in made.grid.stretches.items():
-        if node is None or name == node:
-            for stretches in devices.values():
+        for device, stretches in devices.items():
+            if scope.holds(name, device, made.grid.models):
                 _along(stretches, waited, sold)
     return waited, sold
 
@@ -112,30 +125,24 @@ def _along(stretches: Iterable[Stretch], waited: dict[str, float], sold: dict[st
             free += stretch.us
 
 
-def delay_days(record: OwnerRecord, channel: str, until_us: int) -> float | None:
-    """Days from the middle of an invoice's time to the payment of its amount, weighed by amount.
+def delay_days(
+    record: OwnerRecord, channel: str, matches: Sequence[Match], until_us: int
+) -> float | None:
+    """Days from the middle of an invoice's time to its payment, weighed by amount.
 
-    A payment is the first bank line after the invoice, before a moment, with its net amount in its
-    currency. None where there is none.
+    By what reconciling is sure of, before a moment. None where no payment is known.
     """
-    lines = [each for each in record.payments if each.valid_from < until_us]
+    middles = {
+        each.key: (each.valid_from + each.end) / 2
+        for each in record.invoices
+        if each.value.channel == channel
+    }
     weights = total = 0.0
-    for each in record.invoices:
-        invoice = each.value
-        if invoice.channel != channel:
-            continue
-        paid = next(
-            (
-                line.valid_from
-                for line in lines
-                if line.valid_from >= invoice.issued_us
-                and line.value.currency == invoice.currency
-                and number(line.value.amount) == number(invoice.net)
-            ),
-            None,
-        )
-        if paid is not None:
-            amount = abs(float(number(invoice.net)))
-            weights += amount
-            total += amount * (paid - (each.valid_from + each.end) / 2) / DAY
+    for match in matches:
+        for share in match.shares:
+            middle = middles.get(share.claim.key)
+            if middle is not None and share.line.day_us < until_us:
+                amount = abs(float(share.amount))
+                weights += amount
+                total += amount * (share.line.day_us - middle) / DAY
     return total / weights if weights else None

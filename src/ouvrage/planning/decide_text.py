@@ -58,7 +58,11 @@ def decision_lines(
 
 
 def _command(asked: Asked) -> str:
-    return "ouvrage plan decide" + (f" --node {safe(asked.node)}" if asked.node else "")
+    scope = asked.scope
+    named = (("--class", scope.gpu_class), ("--node", scope.node))
+    return " ".join(
+        ["ouvrage plan decide", *(f"{option} {safe(name)}" for option, name in named if name)]
+    )
 
 
 def _day(found: date) -> str:

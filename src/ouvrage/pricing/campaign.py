@@ -195,14 +195,14 @@ def _cost(view: RunView, accounts: Sequence[RentalAccount]) -> Fraction | None:
     """Its share of the rentals it stood in, and its own price for the time outside them."""
     there = [each for each in accounts if view.run in each.time.shares]
     inside = sum((each.cost_of(each.time.shares[view.run]) for each in there), Fraction(0))
-    outside = view.wall_us - _covered(view, there)
+    outside = view.wall_us - covered_us(view, there)
     if not outside:
         return inside
     price = view.started.price
     return None if price is None else inside + price.cost_of(outside)
 
 
-def _covered(view: RunView, accounts: Iterable[RentalAccount]) -> int:
+def covered_us(view: RunView, accounts: Iterable[RentalAccount]) -> int:
     """How much of the run lies in any of these rentals."""
     begin, end = view.started.started_us, view.started.started_us + view.wall_us
     spans = sorted((max(begin, a.time.from_us), min(end, a.time.to_us)) for a in accounts)

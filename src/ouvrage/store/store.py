@@ -122,15 +122,7 @@ class Store:
     def _append_known(self, batch: Sequence[Fact], now_us: int, own_source: str) -> list[Outcome]:
         """Append a batch of which some facts may be here already."""
         with writing(self.engine) as connection:
-            before = wait_for_head(connection)
-            sorting = Sorting(_stored(connection, batch), before.seq, own_source)
-            outcomes = [sorting.place(fact) for fact in batch]
-            noted = sorting.conflicts()
-            already = _stored(connection, noted)
-            new = [*sorting.accepted, *(fact for fact in noted if fact.key not in already)]
-            if new:
-                _write(connection, new, before, now_us)
-        return outcomes
+            return append_within(connection, batch, now_us, own_source)
 
     def head(self) -> Head:
         """How far the ledger goes now."""
@@ -268,6 +260,21 @@ def _read_head(connection: Connection) -> Head:
 def move_head(connection: Connection, seq: int, recorded_at: int) -> None:
     """Say how far the ledger goes, within the transaction that took it there."""
     connection.execute(update(head).values(seq=seq, recorded_at=recorded_at))
+
+
+def append_within(
+    connection: Connection, batch: Sequence[Fact], now_us: int, own_source: str
+) -> list[Outcome]:
+    """Record admitted facts in a transaction that somebody else began and will end."""
+    before = wait_for_head(connection)
+    sorting = Sorting(_stored(connection, batch), before.seq, own_source)
+    outcomes = [sorting.place(fact) for fact in batch]
+    noted = sorting.conflicts()
+    already = _stored(connection, noted)
+    new = [*sorting.accepted, *(fact for fact in noted if fact.key not in already)]
+    if new:
+        _write(connection, new, before, now_us)
+    return outcomes
 
 
 def _write(connection: Connection, batch: Sequence[Fact], before: Head, now_us: int) -> None:

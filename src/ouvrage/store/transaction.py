@@ -1,0 +1,42 @@
+"""One transaction over the ledger and the tables beside it: all of it becomes true at once, or none.
+
+The platform's state (who waits, what runs, which key is revoked) stands in tables; what happened stands in facts. Both
+change here together. Every transaction first takes the one row of ``head``, so that writers queue on both databases alike
+and whoever holds a transaction sees all that was committed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ouvrage.ledger.admission import admit
+from ouvrage.ledger.facts import Fact
+from ouvrage.store.engine import told, writing
+from ouvrage.store.store import Outcome, Store, append_within, wait_for_head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """An open transaction: its ``connection`` for the tables, the moment ``now_us``, and the ledger."""
+
+    connection: Connection
+    now_us: int
+    own_source: str
+
+    def append(self, batch: Sequence[Fact]) -> list[Outcome]:
+        """Record facts within this transaction; one outcome each, as ``Store.append``."""
+        for fact in batch:
+            admit(fact)
+        return append_within(self.connection, batch, self.now_us, self.own_source)
+
+
+@contextmanager
+def transaction(store: Store, *, now_us: int, own_source: str) -> Generator[Transaction]:
+    """A transaction that may write; commits at the end, rolls back on any exception."""
+    with told(store.engine), writing(store.engine) as connection:
+        wait_for_head(connection)
+        yield Transaction(connection=connection, now_us=now_us, own_source=own_source)
