@@ -4,8 +4,9 @@ The caller is a child subreaper, so whatever loses its parent becomes the caller
 stays in the tree. Descendants are found by listing ``/proc``: only numbers not seen before are
 read. Nothing is listed while no process or thread was born, which the kernel tells in one small
 file, or while no thread of the tree ran. Because a number may be given again between two listings,
-everything is looked at anew every 30 seconds; because listing costs with the size of the host, it
-takes at most a thousandth of a core.
+everything is looked at anew every 30 seconds; because listing costs with the size of the host, the
+others take at most a thousandth of a core. The first does not put off the second: what a command
+starts in its first second is part of it from then on.
 
 Each thread's time on a core is read first, to the nanosecond. A thread that did not run since it was
 last read used nothing, wrote nothing, started nobody and sleeps where it slept: of a process none of
@@ -386,7 +387,8 @@ class ProcessTree:
                         process = self._members[pid] = Process(pid, self._root, self._room)
                         process.read()
                     found = True
-        self._scan_due = now + min((own_cpu_us() - began) * _SCAN_SHARE, _SCAN_LATEST_US)
+        if not everything:
+            self._scan_due = now + min((own_cpu_us() - began) * _SCAN_SHARE, _SCAN_LATEST_US)
 
     def parent_of(self, pid: int) -> int:
         """The parent of any process; 0 where there is none to be found."""
