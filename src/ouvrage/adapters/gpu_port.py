@@ -9,7 +9,6 @@ as 9223372036854775794, all bits set, a load of 300 percent. ``believable`` turn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 FIELDS: dict[str, int] = {
@@ -70,50 +69,6 @@ class Unavailable(Exception):
 
 class Lost(Exception):
     """This GPU does not answer any more."""
-
-
-class Refused(Exception):
-    """A limit was not set or told: ``permission``, ``unsupported``, ``lost``, ``silent``, ``driver``."""
-
-    def __init__(self, kind: str, words: str) -> None:
-        super().__init__(words)
-        self.kind = kind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardLimits:
-    """A card's power limit in milliwatts, what it may be, and what speaks against changing it.
-
-    None is what the card did not tell. ``processes`` are the ids of those that compute on it,
-    ``persistence`` is 0 where the driver forgets the limit with its last user.
-    """
-
-    index: int
-    uuid: str
-    name: str
-    limit_mw: int | None
-    least_mw: int | None
-    most_mw: int | None
-    default_mw: int | None
-    persistence: int | None
-    mig: bool
-    processes: list[int] | None
-
-
-class LimitLibrary(Protocol):
-    """A way to the power limits of this machine's GPUs."""
-
-    def open(self) -> None:
-        """Begin. Raises ``Unavailable``."""
-        ...
-
-    def look(self) -> list[CardLimits]:
-        """Every card that answers. Raises ``Refused``."""
-        ...
-
-    def set(self, uuid: str, milliwatts: int) -> int:
-        """Set a card's limit; what it reads afterwards. Raises ``Refused``."""
-        ...
 
 
 class GpuLibrary(Protocol):

@@ -7,6 +7,7 @@ its exit code stays. What is needed only beside the running command is imported 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: Options, path: str) -> Ending:
     sys.setswitchinterval(_SWITCH_S)
+    gc.disable()  # until everything is imported, of which nothing ever goes: see the sampler
     matcher = _matcher(options)
     wiring = Wiring()
     supervisor = Supervisor(Signals(), wiring)

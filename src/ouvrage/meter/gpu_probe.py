@@ -12,6 +12,7 @@ Where there is nothing to read (no library, no GPU) it says so before it ends, a
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -110,12 +111,15 @@ def serve(probe: Probe, requests: int) -> None:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Read until told to end."""
+    gc.disable()  # the binding makes thousands of classes, none of which ever goes
     from ouvrage.adapters.nvml import Nvml
 
     end_with_the_parent()
     probe = Probe(Nvml(), sys.stdout.fileno())
     with contextlib.suppress(BrokenPipeError):
         if probe.open():
+            gc.freeze()
+            gc.enable()
             serve(probe, sys.stdin.fileno())
     return 0
 

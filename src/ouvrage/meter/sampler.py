@@ -8,6 +8,7 @@ a gap. The first one is taken at once, the last one by the supervisor when the c
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import threading
@@ -161,6 +162,8 @@ class Sampler(threading.Thread):
             if now >= preload_due:
                 self._preload()
                 preload_due = _NEVER
+                gc.freeze()
+                gc.enable()
             wait_ms = max(0, due - self._now() + 999) // 1000
             ready = [fd for fd, _ in poller.poll(wait_ms)]
             if self._inbox.fileno() in ready:
