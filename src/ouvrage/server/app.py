@@ -60,6 +60,7 @@ PAGES = (
     "books",
     "quotes",
     "audit",
+    "public",
 )
 """The modules below ``pages/``: the console."""
 
