@@ -50,6 +50,10 @@ class Working:
     def node(self, name: str = "node-1", **more: Any) -> Twin:
         """An enrolled node with a runner."""
         token = self.owner.post("/v1/nodes/enrolments", {})["secret"]
+        return self.joined(token, name, **more)
+
+    def joined(self, token: str, name: str = "node-1", **more: Any) -> Twin:
+        """A node that joins with a one-time token."""
         twin = Twin.enrolled(self.server.url, token, self.clock, inventory(name, **more))
         self.twins.append(twin)
         return twin

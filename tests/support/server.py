@@ -88,8 +88,11 @@ class Running:
         return self.client(self.client(None).post("/v1/login", body)["secret"])
 
     def tenant(self, name: str, **more: Any) -> Client:
-        """A new tenant with an administrator, as whom the client asks."""
-        made = self.owner.post("/v1/organisations", {"name": name, "admin": "ann", **more})
+        """A new tenant with an administrator, as whom the client asks; it pays by invoice, unless told otherwise."""
+        paying = {"billing": "credit", "credit_limit": "1000000"}
+        made = self.owner.post(
+            "/v1/organisations", {"name": name, "admin": "ann", **paying, **more}
+        )
         return self.signed_in(made["login"], made["password"])
 
 

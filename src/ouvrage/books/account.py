@@ -13,11 +13,10 @@ from typing import Any
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import split_whole
+from ouvrage.base.numbers import NANO, split_whole
 from ouvrage.books.calendar import SOLD, Stretch
 from ouvrage.books.cells import Cell, Grid, Sum, Sums, grid_of
 from ouvrage.books.costs import Unknown, spent
-from ouvrage.books.money import NANO
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import OWN_USE, Told, earned

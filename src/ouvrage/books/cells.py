@@ -14,9 +14,8 @@ from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import split_whole
+from ouvrage.base.numbers import nano, split_whole
 from ouvrage.books.calendar import SOLD, Stretch, in_turn, node_calendar, placements
-from ouvrage.books.money import nano
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import TermBook

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.cluster_states import states_of
-from ouvrage.books.known import FOR_EVER, Known
+from ouvrage.books.dues.earned import earnings_of
+from ouvrage.books.dues.earned import states_of as leased_states
+from ouvrage.books.dues.record import DUES_KINDS, NOTHING, DuesRecord, dues_of_lines
+from ouvrage.books.known import FOR_EVER, Known, by_kind, known_of
 from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
-from ouvrage.ledger.kinds import KINDS, rows_of, values_of
-from ouvrage.ledger.view import lines_in_force
+from ouvrage.ledger.kinds import KINDS, rows_of
 from ouvrage.model.assets import Asset, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
@@ -68,7 +70,8 @@ class MeterRead(NamedTuple):
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
-    What a cluster's accounting says of the owner's nodes stands among the ``states``.
+    What a cluster's accounting and a platform's leases say of the owner's nodes stands among the ``states``, a platform's
+    charges among the ``earnings``; ``tenants`` is what its tenants owe.
     ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
     latest moment at which any of them was recorded, 0 where there is none.
     """
@@ -100,6 +103,7 @@ class OwnerRecord:
     inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
     homes: Mapping[str, tuple[Known[Node], ...]]
     as_of: int = 0
+    tenants: DuesRecord = NOTHING
 
     def site(self, name: str) -> Known[Site] | None:
         """The site of a name, as last stated."""
@@ -163,7 +167,7 @@ _FIELDS: dict[type, str] = {
 }
 OWNER_KINDS: tuple[str, ...] = tuple(kind.KIND for kind in _FIELDS)
 """The kinds of facts that the books read; withdrawals may concern any of them."""
-BOOK_KINDS: tuple[str, ...] = (*OWNER_KINDS, Withdrawal.KIND)
+BOOK_KINDS: tuple[str, ...] = tuple(dict.fromkeys((*OWNER_KINDS, *DUES_KINDS, Withdrawal.KIND)))
 
 
 def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
@@ -174,16 +178,19 @@ def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
 def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     """``owner_record`` from lines of ``BOOK_KINDS``, as a store reads them."""
     found: dict[str, list[Any]] = {name: [] for name in _FIELDS.values()}
-    for (kind, version), lines in _by_kind(ours).items():
+    tenants = dues_of_lines(ours)
+    for (kind, version), lines in by_kind(ours).items():
         if KINDS.get((kind, version)) is EnergyRead:
             found["energy"] += _meter_reads(lines)
-        elif (known := KINDS.get((kind, version))) is not None:
-            found[_FIELDS[known]] += _decoded(kind, version, lines)
+        elif (known := KINDS.get((kind, version))) in _FIELDS:
+            found[_FIELDS[known]] += known_of(kind, version, lines)
     nodes = {each.value.node for each in found["nodes"]}
     rows, events = found["cluster_rows"], found["cluster_events"]
     for each in (rows, events, found["cluster_whole"]):
         _put_in_order(each)
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
+    found["states"] += leased_states(tenants)
+    found["earnings"] += earnings_of(tenants)
     for each in found.values():
         _put_in_order(each)
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
@@ -192,6 +199,7 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     return OwnerRecord(
         terms=terms,
         as_of=as_of,
+        tenants=tenants,
         placed=_grouped(kept["devices"], lambda value: value.device),
         inside=_grouped(kept["devices"], lambda value: value.node),
         homes=_grouped(kept["nodes"], lambda value: value.node),
@@ -210,28 +218,6 @@ def _put_in_order(entries: list[Any]) -> None:
     """By time, then key; two sorts of plain numbers and texts take less than one of pairs."""
     entries.sort(key=attrgetter("key"))
     entries.sort(key=attrgetter("valid_from"))
-
-
-def _by_kind(lines: Sequence[Line]) -> dict[tuple[str, int], list[Line]]:
-    found: dict[tuple[str, int], list[Line]] = {}
-    for line in lines_in_force(lines):
-        found.setdefault((line.kind, line.version), []).append(line)
-    return found
-
-
-def _decoded(kind: str, version: int, lines: Sequence[Line]) -> Iterator[Known[Any]]:
-    says_who = hasattr(KINDS[kind, version], "said_by")
-    values = values_of(kind, version, [line.payload for line in lines])
-    for line, value in zip(lines, values, strict=True):
-        if value is not None:
-            yield Known(
-                value=value,
-                valid_from=line.valid_from,
-                valid_to=line.valid_to,
-                grade=GRADES[line.grade],
-                key=line.key,
-                said_by=value.said_by if says_who else "",
-            )
 
 
 def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:

@@ -14,10 +14,11 @@ from fractions import Fraction
 from typing import Any
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.time import HOUR
 from ouvrage.books.calendar import leases_of, slots_of
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, Weights, post
-from ouvrage.books.money import Converted, converted, number
+from ouvrage.books.money import Converted, converted
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import pieces
 from ouvrage.model.earnings import COMPONENTS, Earning, OwnerLease

@@ -17,6 +17,7 @@ import click
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.output import begin, say_error, say_text
+from ouvrage.cli.server_extra import server_extra
 
 VERBS: dict[str, tuple[str, str, str]] = {
     "run": ("run_files", "run", "Meter a command: what did a finished unit of it cost?"),
@@ -64,6 +65,11 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
     "agent": ("agent", "agent", "A node of a platform: takes jobs from a server and runs them."),
     "doctor": ("doctor", "doctor", "Does this machine keep strangers' work apart? Tries it out."),
+    "usage": ("usage", "usage", "What work costs: charged, and running at this moment."),
+    "statement": ("usage", "statement", "An account line by line: charges, payments, taxes."),
+    "payment": ("payment", "payment", "What tenants paid in."),
+    "budget": ("budget", "budget", "What projects may spend, and how much of it is spent."),
+    "invoice": ("invoice", "invoice", "Bills: drafted, issued without a gap, corrected."),
     "verify": ("ledger_verbs", "verify", "Check every law over everything recorded."),
     "rebuild": ("ledger_verbs", "rebuild", "Make the derived tables anew from the facts."),
     "backup": ("ledger_verbs", "backup", "Write everything recorded into one file."),
@@ -84,7 +90,8 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module, attribute, _ = VERBS[cmd_name]
-        return getattr(importlib.import_module(f"ouvrage.cli.{module}"), attribute)
+        with server_extra():
+            return getattr(importlib.import_module(f"ouvrage.cli.{module}"), attribute)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs from the table above, without importing any."""

@@ -44,8 +44,13 @@ ROUTES = (
     "jobs",
     "job_output",
     "runner",
+    "money",
+    "invoices",
 )
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
+
+PAGES = ("entrance", "today", "nodes", "jobs", "offers", "tenants", "books", "audit")
+"""The modules below ``pages/``: the console."""
 
 _WORDS = {
     404: ("address/unknown", "there is nothing at this address", "the interface: /v1/openapi.json"),
@@ -61,7 +66,9 @@ _WORDS = {
 
 def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
-    engine = Embedded(platform=platform, token=platform.ids())
+    # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
+    token = platform.ids() if platform.limits.several else "alone"
+    engine = Embedded(platform=platform, token=token)
     app = routes_app(platform.settings, lambda _: at_work(platform, engine))
     app.state.platform = platform
     app.state.engine = engine
@@ -94,6 +101,8 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
     )
     for name in ROUTES:
         app.include_router(importlib.import_module(f"ouvrage.server.routes.{name}").router)
+    for name in PAGES:
+        app.include_router(importlib.import_module(f"ouvrage.server.pages.{name}").router)
     app.add_exception_handler(OuvrageError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

@@ -125,7 +125,7 @@ class Embedded:
         return Observed(
             started=tuple(start.job for start in made.starts),
             stopped=tuple(stopped),
-            refused=tuple(refused),
+            refused=tuple(sorted(refused)),
             waits=made.waits,
         )
 

@@ -26,6 +26,7 @@ class Start:
     behind_proxy: bool = False
     currency: str = "EUR"
     no_runner: bool = False
+    see: tuple[Path, ...] = ()
 
     def arguments(self) -> list[str]:
         """The same as arguments of the command, less the address of the store."""
@@ -37,6 +38,7 @@ class Start:
         ):
             words += [name, str(value)] if value else []
         words += ["--behind-proxy"] if self.behind_proxy else []
+        words += [word for path in self.see for word in ("--see", str(path))]
         return words + (["--no-runner"] if self.no_runner else [])
 
 

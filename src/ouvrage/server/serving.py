@@ -29,6 +29,7 @@ from ouvrage.server.listening import Listen, Start, checked
 from ouvrage.server.own_runner import OwnRunner
 from ouvrage.server.services.first_start import prepare
 from ouvrage.server.starting import bound, settings_of, url_of, with_certificate
+from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import open_store
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
@@ -95,6 +96,7 @@ def platform_of_state(
             ids=clock.new_id,
             chance=clock.random_bytes,
             settings=settings,
+            limits=WorkLimits(several=opened.engine.dialect.name != "sqlite"),
         )
 
 
@@ -190,7 +192,11 @@ def serve(server: Opened, ready: Callable[[], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     ca = server.listen.certificate if server.start.tls is None else directory / "tls/ca.pem"
-    runner = None if server.start.no_runner else OwnRunner(server.platform, server.url, ca)
+    runner = (
+        None
+        if server.start.no_runner
+        else OwnRunner(server.platform, server.url, ca, server.start.see)
+    )
     try:
         (directory / ADDRESS).write_text(f"{server.url}\n", "ascii")
         (directory / PID).write_text(f"{os.getpid()}\n", "ascii")

@@ -1,6 +1,7 @@
 """How leases begin and end, whoever causes it: an attempt, a tenant, a clock.
 
-Decides which facts and rows a lease's beginning and end make, so that there is one way for each. What it costs is decided from these facts.
+Decides which facts and rows a lease's beginning and end make, so that there is one way for each. What it costs is decided from these facts
+by ``billing``, and recorded with its end.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from ouvrage.model.selling import LeaseEnded, LeaseGranted
 from ouvrage.model.work import UNBILLED
 from ouvrage.server.context import Platform
 from ouvrage.server.recording import stated
+from ouvrage.server.services.billing import charge
 from ouvrage.store.platform.selling import LeaseRow, change_lease, put_lease
 from ouvrage.store.transaction import Transaction
 
@@ -63,6 +65,7 @@ def end_lease(
     )
     tx.note([fact])
     change_lease(tx.connection, lease.lease, ended_us=at_us, end=end, billable_us=billable)
+    charge(platform, tx, [lease.lease])
 
 
 def end_with_attempt(

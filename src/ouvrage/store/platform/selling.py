@@ -104,7 +104,7 @@ def leases_coded(connection: Connection, code: str) -> list[LeaseRow]:
     if where is None:
         return []
     rows = connection.execute(select(leases).where(where))
-    return [_lease(row) for row in rows if has_code(row.lease, code)]
+    return [lease_row(row) for row in rows if has_code(row.lease, code)]
 
 
 def offers_by_id(connection: Connection, ids: Collection[str]) -> dict[str, OfferRow]:
@@ -158,7 +158,7 @@ def change_lease(connection: Connection, lease: str, **values: Any) -> None:
 def lease_of(connection: Connection, lease: str) -> LeaseRow | None:
     """The lease of an id."""
     row = connection.execute(_LEASE, {"id": lease}).first()
-    return None if row is None else _lease(row)
+    return None if row is None else lease_row(row)
 
 
 def open_leases(connection: Connection, *, kind: str | None = None) -> list[LeaseRow]:
@@ -166,7 +166,7 @@ def open_leases(connection: Connection, *, kind: str | None = None) -> list[Leas
     query = select(leases).where(leases.c.ended_us.is_(None)).order_by(leases.c.from_us)
     if kind is not None:
         query = query.where(leases.c.kind == kind)
-    return [_lease(row) for row in connection.execute(query)]
+    return [lease_row(row) for row in connection.execute(query)]
 
 
 def lease_page(
@@ -189,9 +189,10 @@ def lease_page(
     if open_only:
         query = query.where(leases.c.ended_us.is_(None))
     found = connection.execute(page(query, leases.c.lease, limit=limit, cursor=cursor))
-    return [_lease(row) for row in found]
+    return [lease_row(row) for row in found]
 
 
-def _lease(row: Row[Any]) -> LeaseRow:
+def lease_row(row: Row[Any]) -> LeaseRow:
+    """A lease as its row states it."""
     values: dict[str, Any] = dict(row._mapping)
     return LeaseRow(**(values | {"placed": value_of(Placed, row.placed)}))

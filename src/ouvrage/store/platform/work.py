@@ -232,13 +232,13 @@ def change_attempt(connection: Connection, attempt: str, **values: Any) -> None:
 def attempt_of(connection: Connection, attempt: str) -> AttemptRow | None:
     """The attempt of an id."""
     row = connection.execute(_ATTEMPT, {"id": attempt}).first()
-    return None if row is None else _attempt(row)
+    return None if row is None else attempt_row(row)
 
 
 def attempts_of(connection: Connection, job: str) -> list[AttemptRow]:
     """The attempts of a job, in their order."""
     query = select(attempts).where(attempts.c.job == job).order_by(attempts.c.number)
-    return [_attempt(row) for row in connection.execute(query)]
+    return [attempt_row(row) for row in connection.execute(query)]
 
 
 def last_attempts(connection: Connection, of: Collection[str]) -> dict[str, AttemptRow]:
@@ -246,7 +246,7 @@ def last_attempts(connection: Connection, of: Collection[str]) -> dict[str, Atte
     if not of:
         return {}
     query = select(attempts).where(attempts.c.job.in_(sorted(set(of)))).order_by(attempts.c.number)
-    return {row.job: _attempt(row) for row in connection.execute(query)}
+    return {row.job: attempt_row(row) for row in connection.execute(query)}
 
 
 def open_attempts(connection: Connection, *, lease: str | None = None) -> list[AttemptRow]:
@@ -254,23 +254,24 @@ def open_attempts(connection: Connection, *, lease: str | None = None) -> list[A
     query = select(attempts).where(attempts.c.state != "ended").order_by(attempts.c.attempt)
     if lease is not None:
         query = query.where(attempts.c.lease == lease)
-    return [_attempt(row) for row in connection.execute(query)]
+    return [attempt_row(row) for row in connection.execute(query)]
 
 
 def attempts_in(connection: Connection, lease: str) -> list[AttemptRow]:
     """The attempts that ran, or run, in a lease."""
     query = select(attempts).where(attempts.c.lease == lease).order_by(attempts.c.attempt)
-    return [_attempt(row) for row in connection.execute(query)]
+    return [attempt_row(row) for row in connection.execute(query)]
 
 
 def node_attempts(connection: Connection, node: str) -> dict[str, AttemptRow]:
     """The attempts of a node that its runner may still know, by id."""
     query = select(attempts).where(attempts.c.node == node, attempts.c.forgotten == 0)
     found = connection.execute(query.order_by(attempts.c.attempt))
-    return {row.attempt: _attempt(row) for row in found}
+    return {row.attempt: attempt_row(row) for row in found}
 
 
-def _attempt(row: Row[Any]) -> AttemptRow:
+def attempt_row(row: Row[Any]) -> AttemptRow:
+    """An attempt as its row states it."""
     values: dict[str, Any] = dict(row._mapping)
     values |= {
         "placed": value_of(Placed, row.placed),
