@@ -8,6 +8,7 @@ a session of its own and ignores the signals that end a service.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import socket
@@ -15,12 +16,16 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
+from ouvrage.adapters import bubblewrap
+from ouvrage.agent.enclosure import ETC
 from ouvrage.meter.feed import command
 
 _LONGEST = 4096
+_LOADED = ("ouvrage.agent.supervisor", "ouvrage.meter.account", "ouvrage.meter.topology")
+"""Loaded once, before the forks."""
+
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 
@@ -55,22 +60,15 @@ class Nursery:
         self._process.wait()
 
 
-_LOADED_ONCE = ("ouvrage.agent.supervisor", "ouvrage.meter.account", "ouvrage.meter.topology")
-"""What every attempt needs, loaded before the forks."""
-
-
 def main(arguments: Sequence[str]) -> int:
     """The process: fork for every order until the runner is gone."""
     state, orders = Path(arguments[0]), socket.socket(fileno=int(arguments[1]))
-    for name in _LOADED_ONCE:
-        import_module(name)
-    from ouvrage.adapters.bubblewrap import make_etc
-    from ouvrage.agent.enclosure import ETC
-
+    for name in _LOADED:
+        importlib.import_module(name)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a supervisor
-    make_etc(state / ETC)
+    bubblewrap.make_etc(state / ETC)
     gc.freeze()
     while data := orders.recv(_LONGEST):
         if not os.fork():
