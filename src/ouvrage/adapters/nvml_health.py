@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ouvrage.adapters.gpu_port import Unavailable, sound
 from ouvrage.adapters.health_sources import NotTold, within_deadline
-from ouvrage.adapters.nvml import begun, described, field_values
+from ouvrage.adapters.nvml import begun, described
 from ouvrage.model.health import Seen
 
 DEADLINE_S = 10
@@ -25,6 +25,8 @@ _FIELDS = {
     "retired_pending": "NVML_FI_DEV_RETIRED_PENDING",
     "memory_temperature_c": "NVML_FI_DEV_MEMORY_TEMP",
 }
+_WHOLE = {1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
+"""Where a field's number stands, by its type (``nvmlValueType_t``)."""
 _REMAPS = ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failure")
 _CORRECTED, _UNCORRECTED = 0, 1
 _VOLATILE, _AGGREGATE = 0, 1
@@ -53,7 +55,7 @@ def _look(nvml: Any, index: int) -> Values:
         values["pcie_width_max"] = about["pcie_width_max"]
         for name, ask in _CALLS.items():
             _tell(nvml, values, name, lambda ask=ask: ask(nvml, handle))
-        values |= field_values(nvml, handle, _FIELDS)
+        values |= _fields(nvml, handle)
         _tell(nvml, values, "reasons", lambda: _reasons(nvml, handle))
         values |= _remaps(nvml, handle)
     except nvml.NVMLError_GpuIsLost:
@@ -76,6 +78,25 @@ def _tell(nvml: Any, values: Values, name: str, ask: Callable[[], Any]) -> None:
         raise
     except (nvml.NVMLError, AttributeError, TypeError, ValueError):
         return
+
+
+def _fields(nvml: Any, handle: Any) -> Values:
+    """Values that are fields of the library; those that it or the card does not know are left out."""
+    known = {name: getattr(nvml, id) for name, id in _FIELDS.items() if hasattr(nvml, id)}
+    try:
+        told: Any = nvml.nvmlDeviceGetFieldValues(handle, list(known.values()))
+    except nvml.NVMLError_GpuIsLost:
+        raise
+    except (nvml.NVMLError, AttributeError):
+        return {}
+    read = zip(known, told, strict=True)
+    return {name: sound(_whole(field)) for name, field in read if not field.nvmlReturn}
+
+
+def _whole(field: Any) -> int | None:
+    """The number in a field, by the type that the library says it has; None for a fraction."""
+    place = _WHOLE.get(field.valueType)
+    return None if place is None else int(getattr(field.value, place))
 
 
 def _remaps(nvml: Any, handle: Any) -> Values:

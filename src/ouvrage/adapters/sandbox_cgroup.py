@@ -11,13 +11,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import select
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.waiting import until
 from ouvrage.base.errors import OuvrageError
 
 PARENT = "ouvrage"
@@ -27,7 +26,6 @@ _V1 = ("memory", "cpu", "cpuacct", "cpuset", "pids", "freezer")
 _V2 = frozenset(("memory", "cpu", "cpuset", "pids"))
 _PATIENCE_US = 5_000_000
 _FREEZE_US = 200_000
-_POLL_S = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +122,7 @@ class GroupV1:
 
     def __init__(self, name: str, mounts: dict[str, str]) -> None:
         self._at = {kind: f"{mounts[kind]}/{PARENT}/{name}" for kind in _V1}
+        self._all = sorted({f"{mount}/{PARENT}/{name}" for mount in mounts.values()})
 
     def create(self, limits: Limits) -> None:
         """Make the directories; cpuset wants its cores and memory before it takes anybody."""
@@ -161,14 +160,14 @@ class GroupV1:
 
     def processes(self) -> list[int]:
         """Those of the freezer's, which is what kills."""
-        return _numbers(f"{self._at['freezer']}/cgroup.procs")
+        return _below(self._at["freezer"])
 
     def freeze(self, frozen: bool) -> None:
         """Ask, and wait a little: a process in the middle of a fault stops when that is over."""
         path = f"{self._at['freezer']}/freezer.state"
         _write(path, "FROZEN" if frozen else "THAWED")
         if frozen:
-            _until(lambda: _read(path) == "FROZEN", _FREEZE_US)
+            until(lambda: _read(path) == "FROZEN", _FREEZE_US)
 
     def reading(self) -> Reading:
         """From memory, cpuacct and pids."""
@@ -184,7 +183,7 @@ class GroupV1:
 
     def kill(self) -> bool:
         """Frozen, so that nothing can fork past the signal; then killed, then let go to die."""
-        return _until(self._kill_once, _PATIENCE_US)
+        return until(self._kill_once, _PATIENCE_US)
 
     def _kill_once(self) -> bool:
         if not self.processes():
@@ -199,10 +198,8 @@ class GroupV1:
         return not self.processes()
 
     def remove(self) -> bool:
-        """Every directory."""
-        return _until(
-            lambda: not [at for at in self._at.values() if not _removed(at)], _PATIENCE_US
-        )
+        """Every directory, also those that a container's runtime made in other hierarchies."""
+        return until(lambda: not [at for at in self._all if not _removed(at)], _PATIENCE_US)
 
 
 class GroupV2:
@@ -239,14 +236,14 @@ class GroupV2:
 
     def processes(self) -> list[int]:
         """As the kernel lists them."""
-        return _numbers(f"{self._at}/cgroup.procs")
+        return _below(self._at)
 
     def freeze(self, frozen: bool) -> None:
         """Ask, and wait a little until it says so."""
         _write(f"{self._at}/cgroup.freeze", int(frozen))
         if frozen:
             events = f"{self._at}/cgroup.events"
-            _until(lambda: _pairs(events).get("frozen") == 1, _FREEZE_US)
+            until(lambda: _pairs(events).get("frozen") == 1, _FREEZE_US)
 
     def reading(self) -> Reading:
         """``memory.peak`` since 5.19, ``pids.peak`` since 6.1: None before."""
@@ -259,7 +256,7 @@ class GroupV2:
 
     def kill(self) -> bool:
         """``cgroup.kill`` since 5.14; before that one after the other, frozen."""
-        return _until(self._kill_once, _PATIENCE_US)
+        return until(self._kill_once, _PATIENCE_US)
 
     def _kill_once(self) -> bool:
         if not self.processes():
@@ -279,7 +276,7 @@ class GroupV2:
 
     def remove(self) -> bool:
         """The directory."""
-        return _until(lambda: _removed(self._at), _PATIENCE_US)
+        return until(lambda: _removed(self._at), _PATIENCE_US)
 
 
 @contextlib.contextmanager
@@ -294,20 +291,20 @@ def _told(what: str) -> Iterator[None]:
         ) from error
 
 
-def _until(condition: Callable[[], bool], patience_us: int) -> bool:
-    """Look again until it holds or the time is over; whether it held."""
-    last = monotonic_us() + patience_us
-    while True:
-        if condition():
-            return True
-        if monotonic_us() > last:
-            return False
-        select.select([], [], [], _POLL_S)
+def _below(directory: str) -> list[int]:
+    """The processes of a group and of those in it."""
+    return [
+        pid
+        for at, _, names in os.walk(directory)
+        if "cgroup.procs" in names
+        for pid in _numbers(f"{at}/cgroup.procs")
+    ]
 
 
 def _removed(directory: str) -> bool:
     try:
-        os.rmdir(directory)
+        for at, _, _ in os.walk(directory, topdown=False):
+            os.rmdir(at)
     except FileNotFoundError:
         return True
     except OSError as error:
