@@ -85,6 +85,7 @@ def test_from_a_verdict_to_the_page_that_says_what_to_do(ouvrage: Home, place: P
         (("time", "--from", "lost.log"), "check/from"),
         (("all", "--from", "lost.log"), "check/from"),
         (("gpu", "--expect", "many"), "check/usage"),
+        (("xid", "--since", "yesterday"), "check/since"),
     ],
 )
 def test_every_error_of_its_own_is_3(

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ouvrage.health.driver_lines import driver_lines, merged, pci_name
+from ouvrage.health.driver_lines import driver_lines, event_of, merged, pci_name
 from ouvrage.health.kernel_log import BOOT, WALL, kernel_lines
-from tests.health.rules import judged, one, xid
+from ouvrage.health.xid import check_log
+from tests.health.rules import RULES, judged, one, xid
 
 TEXT = (
     "NVRM: Xid (PCI:0000:9b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -143,6 +144,33 @@ def test_lines_of_one_fault_are_merged_however_long_it_storms() -> None:
     faults = merged(driver_lines(kernel_lines([*storm, later])), 180_000_000)
     assert [fault.count for fault in faults] == [30, 1]
     assert faults[0].first_us == 100_000_000
+
+
+def test_one_fault_is_stated_as_one_event() -> None:
+    lines = [
+        xid(119, at=100.0),
+        xid(119, at=106.0),
+        "[  107.000000] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, x",
+    ]
+    first, switch = (
+        event_of(f, "n1", "b") for f in merged(driver_lines(kernel_lines(lines)), 180_000_000)
+    )
+    assert (first.code, first.count, first.first_monotonic_us, first.last_monotonic_us) == (
+        "119",
+        2,
+        100_000_000,
+        106_000_000,
+    )
+    assert (first.line, first.device, switch.code) == (lines[0], "0000:9b:00", "sxid")
+
+
+def test_a_fault_from_before_a_repair_can_be_left_out() -> None:
+    lines = [xid(48, at=100.0), "[ 9000.000000] usb 1-1: new device"]
+    assert check_log(lines, RULES)[0].verdict == "CRITICAL"
+    assert check_log(lines, RULES, 3600 * 1_000_000)[0].verdict == "OK"
+    assert check_log(lines, RULES, 9000 * 1_000_000)[0].verdict == "CRITICAL"
+    assert check_log(lines[:1], RULES, 3600 * 1_000_000, 9_000_000_000)[0].verdict == "OK"
+    assert check_log([], RULES, 1)[0].verdict == "UNKNOWN"
 
 
 def test_lines_without_a_time_are_one_fault() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ouvrage.health.tables import Debounce, Thresholds
-from ouvrage.health.watching import Look, Watch, looked, verified
+from ouvrage.health.watching import Look, Watch, looked, stated, verified
 from ouvrage.model.health import VERDICTS, CheckResult
 from tests.health.rules import BOUNDS
 
@@ -77,6 +79,39 @@ def test_what_was_critical_stays_until_it_is_verified() -> None:
     assert (free.verdict, free.latched) == ("OK", False)
 
 
+def asking(at_s: float, action: str) -> Look:
+    made = look(at_s, "CRITICAL", "recovery-action")
+    return replace(made, result=replace(made.result, action=action))
+
+
+def test_a_latched_fault_that_gets_worse_asks_for_more_and_never_for_less() -> None:
+    watch = watched([asking(1000, "gpu_reset"), asking(1010, "reboot"), asking(1020, "gpu_reset")])
+    assert watch.result is not None
+    assert (watch.result.action, watch.latched, watch.since_us) == ("reboot", True, 1000 * S)
+
+
+def test_quick_looks_that_are_good_do_not_push_bad_ones_out() -> None:
+    flaps = [look(1000 + 60 * n, "CRITICAL", "link-flap") for n in range(7)]
+    quiet = [look(1000 + n, "OK") for n in range(361) if n % 60]
+    watch = watched(sorted([*flaps, *quiet], key=lambda each: each.at_us))
+    assert watch.verdict == "CRITICAL"
+    assert len(watch.looks) < 20
+
+
+def test_what_counts_is_stated_as_a_fact() -> None:
+    watch = watched([asking(1000, "reboot"), look(1010, "OK")])
+    fact = stated(watch, "n1", 4)
+    assert (fact.verdict, fact.action, fact.code, fact.epoch) == (
+        "CRITICAL",
+        "reboot",
+        "recovery-action",
+        4,
+    )
+    assert (fact.since_us, fact.boot, fact.shadow) == (1000 * S, "b", False)
+    with pytest.raises(ValueError, match="nothing was looked at"):
+        stated(Watch(), "n1", 0)
+
+
 def test_a_warning_goes_away_by_itself() -> None:
     assert polls("wwwww").verdict == "WARN"
     assert polls("wwwwwoooo").verdict == "OK"
@@ -101,8 +136,8 @@ def test_a_rule_on_trial_fences_nothing_and_says_what_it_would_have_done() -> No
     bounds = Thresholds(version=1, as_of="", all=BOUNDS.all, rules=(trial,))
     watch = watched([look(1000, "CRITICAL", "new-rule")], bounds)
     assert (watch.verdict, watch.shadow, watch.latched) == ("OK", True, False)
-    assert watch.result is not None
-    assert watch.result.verdict == "CRITICAL"
+    fact = stated(watch, "n1", 0)
+    assert (fact.verdict, fact.shadow, fact.code) == ("CRITICAL", True, "new-rule")
 
 
 LOOKS = st.lists(

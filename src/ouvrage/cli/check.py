@@ -26,6 +26,7 @@ from ouvrage.cli.output import say_error, say_json, say_text
 from ouvrage.health.findings import together
 from ouvrage.health.xid import Rules
 from ouvrage.model.health import UNKNOWN, VERDICTS, CheckResult
+from ouvrage.pricing.rates.quantity import duration_us
 
 OWN_ERROR = VERDICTS.index(UNKNOWN)
 SAVED = ("smart", "xid", "gpu")
@@ -48,6 +49,8 @@ class Check(click.Command):
             return super().make_context(info_name, args, parent, **extra)
         except click.exceptions.Exit:
             raise
+        except OuvrageError as error:
+            raise click.exceptions.Exit(_own_error(error, as_json)) from error
         except click.ClickException as error:
             words = error.format_message().rstrip(".")
             refused = OuvrageError("check/usage", words, hint="ouvrage check --help")
@@ -74,6 +77,17 @@ def _own_error(error: OuvrageError, as_json: bool) -> int:
     return OWN_ERROR
 
 
+def _as_us(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        return duration_us(value)
+    except ValueError as error:
+        raise OuvrageError(
+            "check/since", f"{value!r} is no length of time", hint="--since 2h"
+        ) from error
+
+
 @click.command("check", cls=Check)
 @click.argument("name", metavar="NAME|all")
 @click.option(
@@ -82,6 +96,12 @@ def _own_error(error: OuvrageError, as_json: bool) -> int:
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Judge a saved file instead of this machine: smartctl's JSON, a kernel log, a page of metrics.",
+)
+@click.option(
+    "--since",
+    metavar="TIME",
+    callback=_as_us,
+    help="Leave out lines of the kernel's log older than this: 2h, once a repair was verified.",
 )
 @click.option("--expect", metavar="N", type=click.IntRange(0), help="How many GPUs must be there.")
 @click.option(

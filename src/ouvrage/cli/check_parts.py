@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ouvrage.adapters.clock import now_us
+from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.gpu_metrics import StalePage, gpus_on_page
 from ouvrage.adapters.health_sources import NotTold, disk_reports, kernel_log
 from ouvrage.adapters.host_health import (
@@ -48,6 +48,7 @@ class Asked:
 
     rules: Rules
     text: str | None
+    since: int | None
     expect: int | None
     paths: Sequence[str]
     memory: int | None
@@ -85,8 +86,9 @@ def _json(text: str) -> object:
 
 
 def _xid(asked: Asked) -> Results:
-    lines = kernel_log(asked.kmsg) if asked.text is None else asked.text.splitlines()
-    return check_log(lines, asked.rules)
+    if asked.text is not None:
+        return check_log(asked.text.splitlines(), asked.rules, asked.since)
+    return check_log(kernel_log(asked.kmsg), asked.rules, asked.since, monotonic_us())
 
 
 def _gpu(asked: Asked) -> Results:

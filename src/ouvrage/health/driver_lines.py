@@ -12,9 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ouvrage.health.kernel_log import KernelLine
+from ouvrage.model.health import HealthEvent
 
 LOST = 79
 """The code of a GPU that no longer answers; lines that say so without a code count as it."""
+
+LINE_KEPT = 1000
 
 _PCI = r"(?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})(?:\.[0-9A-Fa-f])?"
 _XID = re.compile(rf"NVRM: Xid \({_PCI}(?: GPU-I:\d+)?\): (\d{{1,6}})(?!\d)[, ]*(.*)")
@@ -196,3 +199,17 @@ def _apart(fault: Merged, told: DriverLine, within_us: int) -> bool:
     if fault.last_us is None or now.at_us is None or fault.first.line.clock != now.clock:
         return False
     return now.at_us - fault.last_us > within_us  # a clock that went back tells nothing
+
+
+def event_of(fault: Merged, node: str, boot: str) -> HealthEvent:
+    """The fact that states one fault; lines without a time stand at the boot."""
+    return HealthEvent(
+        node=node,
+        device=fault.device,
+        code=str(fault.code) if fault.kind == "xid" else fault.kind,
+        count=fault.count,
+        boot=boot,
+        first_monotonic_us=fault.first_us or 0,
+        last_monotonic_us=fault.last_us or 0,
+        line=fault.first.line.raw[:LINE_KEPT],
+    )

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from ouvrage.health.findings import weight
 from ouvrage.health.tables import HARD, RATE, SHADOW, Debounce, Thresholds
-from ouvrage.model.health import CRITICAL, OK, UNKNOWN, WARN, CheckResult
+from ouvrage.model.health import CRITICAL, OK, RUNGS, UNKNOWN, WARN, CheckResult, Verdict
 
-_MOST_KEPT = 64
+_MOST_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def looked(watch: Watch, look: Look, bounds: Thresholds) -> Watch:
     seen = look.result.verdict
     watch = replace(
         watch,
-        looks=(*watch.looks, look)[-_MOST_KEPT:],
+        looks=_kept((*watch.looks, look), bounds),
         not_well_us=None if seen == OK else _began(watch.not_well_us, look),
         unknown_us=_began(watch.unknown_us, look) if seen == UNKNOWN else None,
     )
@@ -62,6 +62,18 @@ def looked(watch: Watch, look: Look, bounds: Thresholds) -> Watch:
     if rule.mode == SHADOW:
         return _counted(watch, OK, look, shadow=verdict != OK)
     return _latched(watch, verdict, look)
+
+
+def _kept(looks: tuple[Look, ...], bounds: Thresholds) -> tuple[Look, ...]:
+    """The looks that can still count: the last few, and bad ones within the window of a rate."""
+    last, window_us = looks[-1].at_us, bounds.us("debounce.rate_window")
+    few = len(looks) - int(bounds["debounce.soft_m"])
+    kept = (
+        look
+        for at, look in enumerate(looks)
+        if at >= few or (look.result.verdict != OK and last - look.at_us <= window_us)
+    )
+    return tuple(kept)[-_MOST_KEPT:]
 
 
 def _began(since_us: int | None, look: Look) -> int:
@@ -122,9 +134,20 @@ def _by_rate(watch: Watch, bounds: Thresholds) -> str:
 
 
 def _latched(watch: Watch, verdict: str, look: Look) -> Watch:
-    if watch.latched:
-        return watch  # until it is verified, nothing better and nothing worse counts
-    return _counted(watch, verdict, look, shadow=False)
+    if not watch.latched:
+        return _counted(watch, verdict, look, shadow=False)
+    if verdict == CRITICAL and _graver(look.result, watch.result):
+        return replace(watch, result=look.result)
+    return watch
+
+
+def _graver(result: CheckResult, held: CheckResult | None) -> bool:
+    """Whether a CRITICAL result asks for a heavier rung than the one that is latched."""
+    return result.verdict == CRITICAL and (held is None or _rung(result) > _rung(held))
+
+
+def _rung(result: CheckResult) -> int:
+    return RUNGS.index(result.action) if result.action in RUNGS else -1
 
 
 def _counted(watch: Watch, verdict: str, look: Look, *, shadow: bool) -> Watch:
@@ -148,3 +171,23 @@ def verified(watch: Watch, look: Look) -> Watch:
     if look.boot == watch.boot and watch.looks and look.at_us < watch.looks[-1].at_us:
         return watch
     return Watch(boot=look.boot, looks=(look,), verdict=OK, result=look.result, since_us=look.at_us)
+
+
+def stated(watch: Watch, node: str, epoch: int) -> Verdict:
+    """The fact that states what counts now; a rule on trial is stated as what it would have said."""
+    result = watch.result
+    if result is None:
+        raise ValueError("nothing was looked at")
+    return Verdict(
+        node=node,
+        device=result.device,
+        check=result.check,
+        verdict=result.verdict if watch.shadow else watch.verdict,
+        code=result.rule,
+        evidence=result.evidence,
+        action=result.action,
+        since_us=watch.since_us,
+        boot=watch.boot,
+        epoch=epoch,
+        shadow=watch.shadow,
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 from ouvrage.health.driver_lines import LOST, Merged, driver_lines, merged
 from ouvrage.health.findings import Belief, Finding, asked, result_of, unknown, weight
-from ouvrage.health.kernel_log import kernel_lines
+from ouvrage.health.kernel_log import BOOT, KernelLine, kernel_lines
 from ouvrage.health.tables import SHADOW, Action, Repeat, Thresholds, XidTable
 from ouvrage.model.health import CheckResult
 from ouvrage.model.work import Named
@@ -30,11 +30,19 @@ class Rules:
     bounds: Thresholds
 
 
-def check_log(lines: Sequence[str], rules: Rules) -> list[CheckResult]:
-    """What a kernel's log says of each GPU it names, or of the machine; UNKNOWN where it is no such log."""
+def check_log(
+    lines: Sequence[str], rules: Rules, since_us: int | None = None, now_us: int | None = None
+) -> list[CheckResult]:
+    """What a kernel's log says of each GPU it names, or of the machine; UNKNOWN where it is no such log.
+
+    ``since_us`` leaves out what is older than that before ``now_us`` (since boot), or before the last line that has a time.
+    Lines without a time always count.
+    """
     messages = list(kernel_lines(lines))
     if not messages:
         return [unknown("xid", "no line of a kernel's log was found", rule="xid/no-log")]
+    if since_us is not None:
+        messages = _lately(messages, since_us, now_us)
     faults = merged(driver_lines(messages), rules.bounds.us("event.merge"))
     seen = (Named(name="kernel_lines", value=str(len(messages))),)
     if not faults:
@@ -47,6 +55,17 @@ def check_log(lines: Sequence[str], rules: Rules) -> list[CheckResult]:
             "xid", device, [f for f in findings if f.device == device], good="", evidence=seen
         )
         for device in devices
+    ]
+
+
+def _lately(messages: list[KernelLine], since_us: int, now_us: int | None) -> list[KernelLine]:
+    ends = {m.clock: m.at_us for m in messages if m.at_us is not None}
+    if now_us is not None:
+        ends[BOOT] = now_us
+    return [
+        m
+        for m in messages
+        if m.at_us is None or m.at_us >= (ends.get(m.clock) or m.at_us) - since_us
     ]
 
 
