@@ -47,6 +47,7 @@ references: dev ## write the generated pages of docs/reference anew
 	@$(PY) tools/cli_reference.py
 	@$(PY) tools/facts_reference.py
 	@$(PY) tools/laws_reference.py
+	@$(PY) tools/openapi_reference.py
 
 soak: dev debian ## the long tests: every kill, every law at length, every property on new examples
 	@OUVRAGE_RANDOM=1 $(PY) -m pytest -q -m "soak or property" --durations=10 tests

@@ -53,6 +53,7 @@ CHECKS = (
     Check(name="generated: facts", command=_python("tools/facts_reference.py --check"), quick=True),
     Check(name="generated: laws", command=_python("tools/laws_reference.py --check")),
     Check(name="generated: commands", command=_python("tools/cli_reference.py --check")),
+    Check(name="generated: interface", command=_python("tools/openapi_reference.py --check")),
     Check(name="documentation", command=_python(SPHINX)),
 )
 

@@ -29,3 +29,8 @@ def own_cpu_us() -> int:
 def new_id() -> str:
     """A new UUIDv7 as 32 hexadecimal digits."""
     return uuid7(now_us(), int.from_bytes(os.urandom(10), "big"))
+
+
+def random_bytes(count: int) -> bytes:
+    """Bytes that nobody can guess, for secrets."""
+    return os.urandom(count)

@@ -18,6 +18,7 @@ from typing import Any
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.errors import OuvrageError
+from ouvrage.pricing.rates.frozen import frozen
 from ouvrage.pricing.rates.parse import parse_plan
 from ouvrage.pricing.rates.places import located
 from ouvrage.pricing.rates.plan import Plan
@@ -42,6 +43,16 @@ def load_plan(name: str) -> Plan:
         raise _unknown(name)
     path = resources.files("ouvrage") / "plans" / f"{name}{SUFFIX}"
     return plan_from(f"plans/{name}{SUFFIX}", path.read_text("utf-8"))
+
+
+def frozen_plan(name: str) -> tuple[str, str]:
+    """The name of a plan, called as ``load_plan`` calls it, and its text as an offer keeps it."""
+    plan = load_plan(name)
+    if name.endswith(SUFFIX) or "/" in name:
+        text = read_text(Path(name), "rate-plan")
+    else:
+        text = (resources.files("ouvrage") / "plans" / f"{name}{SUFFIX}").read_text("utf-8")
+    return plan.name, frozen(load_toml(plan.file, text, "rate-plan/toml"))
 
 
 def _unknown(name: str) -> OuvrageError:

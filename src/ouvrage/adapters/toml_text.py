@@ -57,15 +57,16 @@ def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
         ) from error
 
 
-def read_text(path: Path, area: str) -> str:
-    """A text file of at most ``LARGEST`` bytes, or a refusal."""
+def read_text(path: Path, area: str, largest: int = LARGEST) -> str:
+    """A text file of at most ``largest`` bytes, or a refusal."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
+            data = file.read(largest + 1)
+        if len(data) > largest:
+            size = f"{largest // 2**20} MiB" if largest >= 2**20 else f"{largest // 2**10} KiB"
             raise OuvrageError(
                 f"{area}/file",
-                f"{path} is larger than {LARGEST // 2**20} MiB",
+                f"{path} is larger than {size}",
                 hint="divide it into several files",
             )
         return data.decode("utf-8-sig")

@@ -33,3 +33,18 @@ def code_of(run_id: str, length: int = CODE_LENGTH) -> str:
 def normal_code(text: str) -> str:
     """A code as typed by a person, in its normal form (letters that look like digits folded)."""
     return text.strip().upper().translate(_READ_AS)
+
+
+def id_digits(code: str) -> str | None:
+    """The hexadecimal digits that every id of this code has from its 18th on; None for what is no code.
+
+    For looking ids up where only their text is indexed: a code's last bits may be missing from them.
+    """
+    letters = normal_code(code)
+    if not 1 <= len(letters) <= 12 or any(letter not in _ALPHABET for letter in letters):
+        return None
+    value = 0
+    for letter in letters:
+        value = value << 5 | _ALPHABET.index(letter)
+    bits = 5 * len(letters)
+    return f"{value >> bits % 4:0{bits // 4}x}"

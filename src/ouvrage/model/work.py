@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ouvrage.model.selling import Placed
+
 ENDED = ("done", "failed", "cancelled", "refused")
 JOB_STATES = ("waiting", "starting", "running", "stopping", *ENDED)
 ATTEMPT_STATES = ("ordered", "starting", "running", "stopping", "scrubbing", "ended")
@@ -122,7 +124,10 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOrdered:
-    """The intent to execute a job, recorded before anything is started. ``attempt`` is also the run's id."""
+    """The intent to execute a job where it is ``placed``, recorded before anything is started.
+
+    ``attempt`` is also the run's id. Placed, because in a lease it may have a part of what the lease has.
+    """
 
     KIND: ClassVar[str] = "platform.attempt"
     VERSION: ClassVar[int] = 1
@@ -131,7 +136,7 @@ class AttemptOrdered:
     job: str
     number: int
     lease: str
-    node: str
+    placed: Placed
     why: str
 
 

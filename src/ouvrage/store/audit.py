@@ -22,6 +22,8 @@ from ouvrage.model.closings import BooksClosed
 from ouvrage.model.runs import RunSamples
 from ouvrage.store.closed_months import closed_sha256
 from ouvrage.store.market_table import current_market, market_of_records
+from ouvrage.store.platform.rebuild import tenancy_law
+from ouvrage.store.platform.rebuild_work import work_law
 from ouvrage.store.projections import current_runs, rows_of
 from ouvrage.store.samples import path_of, read_sealed
 from ouvrage.store.store import Head, Store
@@ -30,6 +32,7 @@ LAYERS = (
     "ouvrage.ledger.law_book",
     "ouvrage.metering.laws",
     "ouvrage.pricing.laws",
+    "ouvrage.placement.laws",
     "ouvrage.books.laws",
     "ouvrage.evidence.laws",
 )
@@ -138,6 +141,8 @@ def _derived_laws(store: Store, home: Path) -> list[Law]:
             check=sealed,
         ),
         _closed_law(home),
+        tenancy_law(store),
+        work_law(store),
     ]
 
 

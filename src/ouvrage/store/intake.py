@@ -95,7 +95,7 @@ def _take(path: Path, home: Path, store: Store, now_us: int, report: IntakeRepor
             report.running.append(_running(path, file.read()))
             return
         try:
-            report.brought.append(_record(file.read(), home, store, now_us))
+            report.brought.append(record_spool(file.read(), home, store, now_us))
         except OuvrageError as error:
             if not error.code.startswith(_SET_ASIDE):
                 raise
@@ -137,8 +137,13 @@ def sealed_fact(spool: Spool, data: bytes) -> RunSamples:
     )
 
 
-def _record(data: bytes, home: Path, store: Store, now_us: int) -> str:
-    spool = read_lines(data)
+def record_spool(data: bytes, home: Path, store: Store, now_us: int) -> str:
+    """Record the run that a whole spool holds, sealing its samples first; its id. Doing it again does no harm."""
+    return record_run(read_lines(data), data, home, store, now_us)
+
+
+def record_run(spool: Spool, data: bytes, home: Path, store: Store, now_us: int) -> str:
+    """``record_spool`` for a spool that was read already."""
     facts = facts_of(spool, sealed=sealed_fact(spool, data))
     seal(home, spool.run, data)
     outcomes = store.append(facts, now_us=now_us, own_source=spool.source)

@@ -15,8 +15,10 @@ from sqlalchemy import Connection
 
 from ouvrage.ledger.admission import admit
 from ouvrage.ledger.facts import Fact
-from ouvrage.store.engine import told, writing
+from ouvrage.store.engine import reading, told, writing
 from ouvrage.store.store import Outcome, Store, append_within, wait_for_head
+
+__all__ = ["Connection", "Transaction", "transaction", "view"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +42,10 @@ def transaction(store: Store, *, now_us: int, own_source: str) -> Generator[Tran
     with told(store.engine), writing(store.engine) as connection:
         wait_for_head(connection)
         yield Transaction(connection=connection, now_us=now_us, own_source=own_source)
+
+
+@contextmanager
+def view(store: Store) -> Generator[Connection]:
+    """A connection to read by; every statement over it sees the same state of ledger and tables."""
+    with told(store.engine), reading(store.engine) as connection:
+        yield connection

@@ -1,0 +1,202 @@
+"""``ouvrage up`` and ``ouvrage down``: this machine as a small cloud, from one command to its end.
+
+Decides what is said on a start (the administrator's password on the first one, and never again), and that a detached server is
+waited for until it answers. The server itself is ``server/serving.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.cli.options import json_option
+from ouvrage.cli.output import say_json, say_text, wrote
+
+_STATE = Path("/var/lib/ouvrage")
+_STARTED_WITHIN = 30
+_ENDED_WITHIN = 60
+
+state_option = click.option(
+    "--state",
+    "state",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=_STATE,
+    show_default=True,
+    help="Where the platform keeps everything.",
+)
+
+
+@click.command()
+@state_option
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    default="127.0.0.1:8680",
+    show_default=True,
+    help="Where the server listens; port 0 takes any.",
+)
+@click.option(
+    "--store",
+    metavar="URL",
+    envvar="OUVRAGE_SERVER_STORE",
+    help="postgresql://… in place of a file in DIR.",
+)
+@click.option(
+    "--tls", type=click.Choice(["own"]), help="With a certificate of an authority of its own."
+)
+@click.option(
+    "--tls-certificate",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With this certificate, its chain behind it (PEM).",
+)
+@click.option(
+    "--tls-key",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Its key.",
+)
+@click.option(
+    "--behind-proxy", is_flag=True, help="A proxy on this machine adds HTTPS, and says who asks."
+)
+@click.option("--currency", metavar="CODE", default="EUR", help="The owner's, on the first start.")
+@click.option("--detach", is_flag=True, help="Return once the server answers; it runs on.")
+@click.option("--no-runner", is_flag=True, help="Serve only: run no jobs on this machine.")
+@json_option
+def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
+    """Start the platform on this machine, and keep it running until Ctrl-C or `ouvrage down`.
+
+    The first start makes the owner's organisation and an administrator, whose password is printed this once.
+    """
+    from ouvrage.server.serving import opened, serve
+    from ouvrage.server.starting import Start
+
+    start = Start(state=state.absolute(), **given)
+    with opened(start) as server:
+        wrote()
+        if not detach:
+            _say(server.url, start.state, server.password, as_json=as_json)
+            serve(server)
+            return
+    _start_behind(start, server.url)
+    _say(server.url, start.state, server.password, as_json=as_json)
+
+
+def _say(url: str, directory: Path, password: str | None, *, as_json: bool) -> None:
+    token, ca = directory / "owner.token", directory / "tls/ca.pem"
+    own_ca = url.startswith("https:") and ca.exists()
+    if as_json:
+        say_json(
+            {
+                "url": url,
+                "state": str(directory),
+                "token_file": str(token),
+                "ca": str(ca) if own_ca else None,
+                "password": password,
+            }
+        )
+    else:
+        lines = [f"Ouvrage runs at {url}, with its state in {directory}"]
+        if password is not None:
+            lines.append(f"  sign in as admin with {password}    (shown this once)")
+        trust = f" OUVRAGE_CA={ca}" if own_ca else ""
+        lines += [
+            f"  as its owner here:  export OUVRAGE_URL={url} OUVRAGE_TOKEN_FILE={token}{trust}",
+            f"Next: ouvrage tenant create acme --admin ann      End it: ouvrage down --state {directory}",
+        ]
+        say_text("\n".join(lines))
+    sys.stdout.flush()
+
+
+def _start_behind(start: Any, url: str) -> None:
+    """Start the server in a session of its own, and wait until it says that it serves."""
+    command = [
+        sys.executable,
+        "-m",
+        "ouvrage",
+        "up",
+        *start.arguments(url.partition("://")[2]),
+        "--json",
+    ]
+    # An address of a database may hold a password, which a list of processes would show.
+    environment = dict(os.environ) | ({"OUVRAGE_SERVER_STORE": start.store} if start.store else {})
+    log = start.state / "server.log"
+    with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as errors:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+            env=environment,
+        )
+    assert child.stdout is not None
+    with child.stdout as said:
+        ready, _, _ = select.select([said], [], [], _STARTED_WITHIN)
+        if not ready or not said.read(1):
+            raise OuvrageError(
+                "server/not-started",
+                "the server did not start",
+                hint=f"its words stand in {log}",
+                exit_code=1,
+            )
+
+
+@click.command()
+@state_option
+@json_option
+def down(state: Path, as_json: bool) -> None:
+    """Stop the server that `ouvrage up` started. Jobs that run go on; their ends are reported when it is back."""
+    from ouvrage.server.serving import running_pid
+
+    directory = state.absolute()
+    number = running_pid(directory)
+    if number is not None:
+        _stop(number)
+    if as_json:
+        say_json({"state": str(directory), "stopped": number})
+    elif number is None:
+        say_text(f"No server runs on {directory}.")
+    else:
+        say_text(
+            f"Stopped the server on {directory}.\nStart it again: ouvrage up --state {directory}"
+        )
+
+
+def _stop(number: int) -> None:
+    """Ask a process to end, and wait until it has."""
+    try:
+        process: Any = os.pidfd_open(number)
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except OSError as error:
+        raise OuvrageError(
+            "server/not-stopped",
+            f"process {number} could not be told to end: {error.strerror}",
+            hint="only the user who started the server may stop it",
+        ) from error
+    waiting = select.poll()
+    waiting.register(process, select.POLLIN)
+    ended = waiting.poll(_ENDED_WITHIN * 1000)
+    os.close(process)
+    if not ended:
+        raise OuvrageError(
+            "server/not-stopped",
+            f"process {number} has not ended within {_ENDED_WITHIN} s",
+            hint="look at its log: DIR/server.log",
+            exit_code=1,
+        )
+    wrote()
+
+
+COMMANDS = (up, down)

@@ -1,0 +1,151 @@
+"""What becomes of a job after an attempt: done, tried again (where not, when), or ended, and whether it is paid for.
+
+Decides from the outcomes of its attempts alone. A failure of the machine's is not the tenant's: it costs nothing, uses
+up none of the retries, and the job is never tried again on a node whose hardware failed it. What the tenant's own
+program, limits or wishes ended is paid for and tried again only where that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ouvrage.base.time import MINUTE, SECOND
+from ouvrage.model.work import UNBILLED
+
+PATIENCE = 5
+"""So often an attempt may be lost or never start, in a row and for no reason of the tenant's, before the job fails."""
+FIRST_PAUSE_US = 10 * SECOND
+LONGEST_PAUSE_US = 10 * MINUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """An attempt that is over: where, and ``outcome`` and ``cause`` from ``model/work``."""
+
+    node: str
+    outcome: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """The job's next ``state`` (``waiting`` or one of ``model/work.ENDED``), and why.
+
+    ``billed`` speaks of the attempt that has just ended; ``not_on`` are all nodes to avoid, ``not_before_us`` when to
+    try again at the earliest. ``code`` is stable, ``words`` are for a person.
+    """
+
+    state: str
+    code: str
+    words: str
+    billed: bool
+    not_on: tuple[str, ...] = ()
+    not_before_us: int = 0
+
+
+def after(past: Sequence[Past], *, retries: int, ended_us: int, cancelled: bool = False) -> Next:
+    """What a job becomes when the last of ``past`` (oldest first) ended at ``ended_us``.
+
+    ``retries`` is the job's own; ``cancelled`` says that somebody asked for its end meanwhile.
+    """
+    last = past[-1]
+    state, code, words = _fate(past, retries, cancelled)
+    again = state == "waiting"
+    return Next(
+        state=state,
+        code=code,
+        words=words,
+        billed=billed(last),
+        not_on=avoided(past),
+        not_before_us=ended_us + _pause(past) if again else 0,
+    )
+
+
+def billed(attempt: Past) -> bool:
+    """Whether the time of an attempt is charged."""
+    return attempt.outcome not in UNBILLED and attempt.cause not in (
+        "hardware",
+        "platform",
+        "operator",
+    )
+
+
+def avoided(past: Sequence[Past]) -> tuple[str, ...]:
+    """The nodes whose hardware failed a job."""
+    return tuple(sorted({p.node for p in past if _by_hardware(p)}))
+
+
+def _by_hardware(attempt: Past) -> bool:
+    return attempt.outcome == "hardware" or attempt.cause == "hardware"
+
+
+def _fate(past: Sequence[Past], retries: int, cancelled: bool) -> tuple[str, str, str]:
+    last = past[-1]
+    if last.outcome == "done":
+        return "done", "job/done", "it ended by itself with success"
+    if cancelled or last.outcome == "cancelled":
+        return "cancelled", "job/cancelled", "it was cancelled"
+    if last.outcome in ("idle", "budget"):
+        words = {
+            "idle": "its GPUs stood idle for as long as was agreed",
+            "budget": "its budget was used up",
+        }
+        return "cancelled", f"job/{last.outcome}", words[last.outcome]
+    if _by_hardware(last):
+        return "waiting", "job/hardware", "the machine failed it: it is tried again on another one"
+    if last.outcome == "preempted":
+        return "waiting", "job/preempted", "it made room for work that ranks before it"
+    if last.outcome in ("lost", "never started") and last.cause not in ("program", "tenant"):
+        return _unlucky(past)
+    return _own_fault(past, retries)
+
+
+def _unlucky(past: Sequence[Past]) -> tuple[str, str, str]:
+    """Lost or never started for a reason of the platform's: tried again, but not for ever."""
+    if _in_a_row(past) >= PATIENCE:
+        words = f"{PATIENCE} attempts in a row were lost or never started"
+        return "failed", "job/gave-up", words
+    words = {"lost": "nobody saw its end", "never started": "it could not be started"}
+    return "waiting", f"job/{past[-1].outcome.replace(' ', '-')}", words[past[-1].outcome]
+
+
+def _own_fault(past: Sequence[Past], retries: int) -> tuple[str, str, str]:
+    last = past[-1]
+    if last.outcome == "time limit":
+        return "failed", "job/time-limit", "it reached its time limit"
+    if last.outcome == "never started":
+        return "failed", "job/never-started", "its command or image could not be started"
+    code = "job/out-of-memory" if last.outcome == "out of memory" else "job/failed"
+    words = "it needed more memory than it asked for" if "memory" in code else "it failed"
+    used = sum(1 for p in past if _counts(p))
+    if used <= retries:
+        return "waiting", code, f"{words}: retry {used} of {retries}"
+    tries = f" {used} times" if used > 1 else ""
+    return "failed", code, f"{words}{tries}"
+
+
+def _counts(attempt: Past) -> bool:
+    """Whether an attempt uses up a retry."""
+    return attempt.outcome in ("failed", "out of memory") and not _by_hardware(attempt)
+
+
+def _in_a_row(past: Sequence[Past]) -> int:
+    """How many attempts at the end of ``past`` ended as the last one did, kinds of bad luck taken together."""
+    unlucky = ("lost", "never started")
+    count = 0
+    for attempt in reversed(past):
+        same = attempt.outcome == past[-1].outcome or (
+            attempt.outcome in unlucky and past[-1].outcome in unlucky
+        )
+        if not same:
+            break
+        count += 1
+    return count
+
+
+def _pause(past: Sequence[Past]) -> int:
+    """None after an interruption or a broken machine; else ten seconds, doubled each time, at most ten minutes."""
+    if past[-1].outcome == "preempted" or _by_hardware(past[-1]):
+        return 0
+    return min(LONGEST_PAUSE_US, FIRST_PAUSE_US * 2 ** min(_in_a_row(past) - 1, 20))

@@ -1,0 +1,183 @@
+"""What a route asks for in its signature: the platform, who asks, a key against repetition, a page of a list.
+
+Decides how each is found in a request and which bucket a request empties. ``/v1`` takes ``Authorization: Bearer`` alone and
+never a cookie, so that no form on another site can reach it; pages take the session's cookie alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Header, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from ouvrage.server.authorise import ACTIONS, NODE, PUBLIC, SELF
+from ouvrage.server.context import Actor, Platform
+from ouvrage.server.engine import Embedded
+from ouvrage.server.errors import bad_request, may_not, who_are_you
+from ouvrage.server.identify import actor_by_bearer
+from ouvrage.server.limits import Limits
+from ouvrage.server.once import Once
+from ouvrage.wire.api import ErrorBody
+
+_KEY = re.compile(r"[A-Za-z0-9_.:-]{8,128}")
+LARGEST_PAGE = 200
+
+_bearer = HTTPBearer(auto_error=False, description="A token, or a node's own key.")
+
+
+def platform_of(request: Request) -> Platform:
+    """The platform that this application serves."""
+    return request.app.state.platform
+
+
+def address_of(request: Request) -> str | None:
+    """Where a request comes from."""
+    return request.client.host if request.client else None
+
+
+def limits_of(request: Request) -> Limits:
+    """The buckets of this process."""
+    return request.app.state.limits
+
+
+def engine_of(request: Request) -> Embedded:
+    """The engine of this process."""
+    return request.app.state.engine
+
+
+PlatformDep = Annotated[Platform, Depends(platform_of)]
+EngineDep = Annotated[Embedded, Depends(engine_of)]
+
+
+def stranger(request: Request, platform: PlatformDep) -> None:
+    """Empty the bucket of an address that proves nothing about itself."""
+    settings = platform.settings
+    limits_of(request).take(
+        f"address {address_of(request)}",
+        a_second=settings.strangers_a_second,
+        at_once=settings.strangers_at_once,
+    )
+
+
+def anyone(
+    request: Request,
+    platform: PlatformDep,
+    shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Actor:
+    """Who asks, a user or a node; ``Refused`` 401 where that is nobody known."""
+    actor = actor_by_bearer(platform, shown.credentials, address_of(request)) if shown else None
+    if actor is None:
+        stranger(request, platform)
+        raise who_are_you()
+    settings = platform.settings
+    limits_of(request).take(
+        f"{actor.kind} {actor.id}",
+        a_second=settings.requests_a_second,
+        at_once=settings.requests_at_once,
+    )
+    request.state.actor = actor
+    return actor
+
+
+def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
+    """Who asks, who must be a user."""
+    if actor.kind != "user":
+        raise may_not("use what is for people", ("any user",))
+    return actor
+
+
+def node(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
+    """Which node asks, by its own key."""
+    if actor.kind != "node":
+        raise may_not("speak as a node", ("a node",))
+    return actor
+
+
+UserDep = Annotated[Actor, Depends(user)]
+NodeDep = Annotated[Actor, Depends(node)]
+
+
+def once(
+    request: Request,
+    platform: PlatformDep,
+    actor: UserDep,
+    key: Annotated[
+        str,
+        Header(
+            alias="Idempotency-Key",
+            description="A new text for every new request; the same for its repetition.",
+            min_length=8,
+            max_length=128,
+            pattern=f"^{_KEY.pattern}$",
+        ),
+    ],
+) -> Once:
+    """The request as one that may be sent twice; 400 without a key."""
+    where = f"{request.method} {request.url.path}"
+    return Once(platform=platform, actor=actor, key=key, where=where)
+
+
+OnceDep = Annotated[Once, Depends(once)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Which part of a list is asked for: at most ``limit`` after a place (empty: from the beginning)."""
+
+    limit: int
+    after: str
+
+
+def page(
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = 50,
+    cursor: Annotated[str | None, Query(max_length=400)] = None,
+) -> Page:
+    """The part of a list that a request asks for; 400 for a cursor that is none."""
+    if cursor is None:
+        return Page(limit=limit, after="")
+    try:
+        after = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
+        return Page(limit=limit, after=after.decode("ascii"))
+    except (binascii.Error, UnicodeError, ValueError) as error:
+        raise bad_request(
+            "list/cursor",
+            "that is no cursor",
+            hint="hand back `next` of the answer before, as it is",
+            field="cursor",
+        ) from error
+
+
+PageDep = Annotated[Page, Depends(page)]
+Row = TypeVar("Row")
+
+
+def cut(rows: Sequence[Row], asked: Page, place: Any) -> tuple[Sequence[Row], str | None]:
+    """Rows to show out of one more than asked for, and the cursor to what follows them.
+
+    ``place`` gives a row's place in the list as ASCII text.
+    """
+    if len(rows) <= asked.limit:
+        return rows, None
+    shown = rows[: asked.limit]
+    return shown, base64.urlsafe_b64encode(place(shown[-1]).encode("ascii")).decode("ascii")
+
+
+def acts(action: str, *, status: int = 200) -> dict[str, Any]:
+    """What every route says of itself: its action, its status, and the shape of refusals.
+
+    ``action`` stands in ``authorise.ACTIONS``, or is ``public``, ``node`` or one about oneself.
+    """
+    if action not in ACTIONS and action not in SELF | {PUBLIC, NODE}:
+        raise KeyError(action)
+    codes = [400, 413, 422, 429, 503] + ([401, 403, 404, 409] if action != PUBLIC else [])
+    return {
+        "openapi_extra": {"x-action": action},
+        "status_code": status,
+        "responses": {code: {"model": ErrorBody} for code in sorted(codes)},
+    }

@@ -1,0 +1,139 @@
+"""The application: routes, what stands around them, and how anything that goes wrong is told.
+
+Decides that every error has one shape, whoever raised it, and that nothing unexpected reaches a client but the number under
+which it stands in the server's log. Routes are in ``routes/``; each says which action it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from ouvrage import __version__
+from ouvrage.base.errors import OuvrageError
+from ouvrage.server.context import Platform, Settings
+from ouvrage.server.engine import Embedded
+from ouvrage.server.errors import Refused, bad_request, unreadable
+from ouvrage.server.given import Given
+from ouvrage.server.limits import Limits
+from ouvrage.server.loops import at_work
+from ouvrage.server.middleware import Guard, refusal
+from ouvrage.server.oidc import Provider
+from ouvrage.server.services.audit import note_refusal
+
+ROUTES = (
+    "health",
+    "me",
+    "organisations",
+    "projects",
+    "members",
+    "tokens",
+    "audit",
+    "oidc",
+    "nodes",
+    "offers",
+    "leases",
+    "jobs",
+    "job_output",
+    "runner",
+)
+"""The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
+
+_WORDS = {
+    404: ("address/unknown", "there is nothing at this address", "the interface: /v1/openapi.json"),
+    405: (
+        "method/unknown",
+        "this address does not take that method",
+        "the interface: /v1/openapi.json",
+    ),
+    413: ("request/too-large", "the body is larger than this address takes", "send less at once"),
+    400: ("request/unreadable", "the request could not be read", "send JSON in UTF-8"),
+}
+
+
+def make_app(platform: Platform) -> FastAPI:
+    """The application that serves a platform."""
+    engine = Embedded(platform=platform, token=platform.ids())
+    app = routes_app(platform.settings, lambda _: at_work(platform, engine))
+    app.state.platform = platform
+    app.state.engine = engine
+    app.state.given = Given(platform.limits.repeat_us)
+    app.state.limits = Limits(platform.monotonic)
+    oidc = platform.settings.oidc
+    app.state.provider = Provider(oidc, platform) if oidc else None
+    return app
+
+
+def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAPI:
+    """The application without a platform: what its reference is made from."""
+    app = FastAPI(
+        title="Ouvrage",
+        version=__version__,
+        summary="Runs GPU machines as a service and keeps the account of them.",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        separate_input_output_schemas=False,
+    )
+    for name in ROUTES:
+        app.include_router(importlib.import_module(f"ouvrage.server.routes.{name}").router)
+    app.add_exception_handler(OuvrageError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_middleware(Guard, settings=settings or Settings())
+    return app
+
+
+def _refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, OuvrageError)
+    actor = getattr(request.state, "actor", None)
+    if isinstance(error, Refused) and error.code == "right/missing" and actor is not None:
+        route = request.scope.get("route")
+        action = (getattr(route, "openapi_extra", None) or {}).get("x-action", "unknown")
+        where = f"{request.method} {request.url.path}"
+        note_refusal(request.app.state.platform, actor, action, where, error)
+    return refusal(error)
+
+
+def _http(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code, message, hint = _WORDS.get(
+        error.status_code, ("request/refused", str(error.detail), "see /v1/openapi.json")
+    )
+    told = refusal(Refused(code, message, status=error.status_code, hint=hint))
+    told.headers.update(error.headers or {})
+    return told
+
+
+def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    return refusal(invalid(error.errors()))
+
+
+def invalid(errors: Sequence[Any]) -> OuvrageError:
+    """The first thing that is wrong with the form of a request."""
+    first = errors[0]
+    place = [str(part) for part in first["loc"]]
+    field = ".".join(place[1:]) or place[0]
+    if first["type"] == "json_invalid":
+        return bad_request("request/no-json", "the body is no JSON", hint="send JSON in UTF-8")
+    if [part.lower() for part in place] == ["header", "idempotency-key"]:
+        return bad_request(
+            "idempotency/key",
+            "a request that changes something names itself in Idempotency-Key",
+            hint="8 to 128 letters, digits or - _ . : such as a new UUID; repeat it when you repeat the request",
+            field="Idempotency-Key",
+        )
+    return unreadable(
+        "request/invalid",
+        f"{field}: {first['msg']}",
+        hint="the form of each request stands in /v1/openapi.json",
+        field=field,
+    )

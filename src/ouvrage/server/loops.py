@@ -1,0 +1,68 @@
+"""What a server process does unasked: it gives out places when something changed, and looks after what was left.
+
+Decides when to look, not what to do. A look that fails is logged and tried again later; it never ends the server, and never stops the others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+from starlette.concurrency import run_in_threadpool
+
+from ouvrage.base.time import SECOND
+from ouvrage.server.context import Platform
+from ouvrage.server.engine import Embedded
+from ouvrage.server.reconcile import reconcile
+from ouvrage.server.wakes import ENGINE
+
+_log = structlog.get_logger("ouvrage.server")
+_TO_END = "end"
+
+
+@asynccontextmanager
+async def at_work(platform: Platform, engine: Embedded) -> AsyncGenerator[None]:
+    """The loops run while the application does."""
+    loops = [
+        _Loop(platform, "placement", engine.observe, ENGINE),
+        _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
+    ]
+    if platform.limits.tick_us == 0:
+        loops = []
+    for loop in loops:
+        loop.start()
+    try:
+        yield
+    finally:
+        platform.wakes.close()
+        for loop in loops:
+            await run_in_threadpool(loop.join)
+
+
+class _Loop(threading.Thread):
+    """Looks when woken, and every so often by itself."""
+
+    def __init__(
+        self, platform: Platform, name: str, look: Callable[[], object], topic: str
+    ) -> None:
+        super().__init__(name=f"ouvrage-{name}", daemon=True)
+        self._platform = platform
+        self._look = look
+        self._topic = topic
+
+    def run(self) -> None:
+        """Until the server ends."""
+        wakes = self._platform.wakes
+        seconds = self._platform.limits.tick_us / SECOND
+        with wakes.listening(self._topic) as ear:
+            while not wakes.closed:
+                self._once()
+                ear.wait(seconds)
+
+    def _once(self) -> None:
+        try:
+            self._look()
+        except Exception as error:  # noqa: BLE001 - whatever went wrong now must not end later looks
+            _log.error("loop.failed", loop=self.name, exc_info=error)

@@ -1,0 +1,55 @@
+"""``/v1/nodes``: the machines, for those who keep them running."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from ouvrage.server.access import OnceDep, PageDep, PlatformDep, UserDep, acts, cut
+from ouvrage.server.services import nodes
+from ouvrage.server.services.waking import after_change
+from ouvrage.wire.api import Listed
+from ouvrage.wire.work import EnrolmentMade, NewEnrolment, NewFence, NewListing, NodeTold
+
+router = APIRouter(tags=["machines"])
+
+
+@router.get("/v1/nodes", **acts("node.read"))
+def listed(platform: PlatformDep, actor: UserDep, page: PageDep) -> Listed[NodeTold]:
+    """All nodes, by name."""
+    rows = nodes.listed(platform, actor, after=page.after, limit=page.limit)
+    items, following = cut(rows, page, lambda row: row.name)
+    return Listed[NodeTold](items=list(items), next=following)
+
+
+@router.post("/v1/nodes/enrolments", **acts("node.enrol", status=201))
+def enrolment(once: OnceDep, asked: NewEnrolment) -> EnrolmentMade:
+    """A one-time token with which one node's runner enrols; shown this once."""
+    return once.do(
+        EnrolmentMade, asked, lambda tx: nodes.enrolment(tx, once.platform, once.actor, asked)
+    )
+
+
+@router.get("/v1/nodes/{node}", **acts("node.read"))
+def shown(platform: PlatformDep, actor: UserDep, node: str) -> NodeTold:
+    """One node and what stands on it."""
+    return nodes.shown(platform, actor, node)
+
+
+@router.post("/v1/nodes/{node}/fence", **acts("node.change"))
+def fence(once: OnceDep, node: str, asked: NewFence) -> NodeTold:
+    """Hold a node or one of its GPUs back from new work, or let go."""
+    told = once.do(
+        NodeTold, asked, lambda tx: nodes.fence(tx, once.platform, once.actor, node, asked)
+    )
+    after_change(once.platform)
+    return told
+
+
+@router.post("/v1/nodes/{node}/listing", **acts("node.change"))
+def listing(once: OnceDep, node: str, asked: NewListing) -> NodeTold:
+    """Let a node take new leases, or no more; what runs there runs on."""
+    told = once.do(
+        NodeTold, asked, lambda tx: nodes.listing(tx, once.platform, once.actor, node, asked)
+    )
+    after_change(once.platform)
+    return told

@@ -1,0 +1,226 @@
+"""What stands in the tables, as placement is told it.
+
+Decides how rows become a snapshot: a node whose runner is not heard takes nothing new, an attempt holds its place from its order on, a job
+under an offer takes the offer's whole configuration. It makes no choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+from sqlalchemy import Connection
+
+from ouvrage.model.selling import OwnOffer
+from ouvrage.placement.order import Site, aged, standing_of
+from ouvrage.placement.snapshot import (
+    Device,
+    Hold,
+    Lease,
+    Needs,
+    Node,
+    Policy,
+    Running,
+    Share,
+    Snapshot,
+    Waiting,
+)
+from ouvrage.placement.spec import needs_of, needs_of_offer
+from ouvrage.server.work_limits import WorkLimits
+from ouvrage.store.platform.machines import (
+    NodeRow,
+    RunnerRow,
+    all_nodes,
+    all_runners,
+    fenced_devices,
+    fences_held,
+)
+from ouvrage.store.platform.selling import LeaseRow, offers_by_id, open_leases
+from ouvrage.store.platform.tenancy import list_projects
+from ouvrage.store.platform.work import (
+    AttemptRow,
+    JobRow,
+    all_shares,
+    jobs_by_id,
+    jobs_in,
+    open_attempts,
+)
+
+Holds = Mapping[str, Sequence[Hold]]
+"""By job, why it may not start."""
+Holding = Callable[[Connection, Sequence[JobRow], int], Holds]
+"""Says at a moment which of some jobs may not start, and why."""
+POLICY = Policy()
+_MOST = 1_000_000
+
+
+def site_of(connection: Connection) -> Site:
+    """How large the site is, to say which share of it something takes."""
+    nodes = tuple(_node(row, False, set()) for row in all_nodes(connection))
+    return Site(Snapshot(nodes=nodes))
+
+
+def snapshot_of(
+    connection: Connection, now_us: int, limits: WorkLimits, holding: Sequence[Holding]
+) -> Snapshot:
+    """All that placement may know now."""
+    waiting = jobs_in(connection, ("waiting",))
+    running = open_attempts(connection)
+    leases = open_leases(connection, kind="term")
+    jobs = jobs_by_id(connection, [each.job for each in running])
+    wanted = {job.offer for job in (*waiting, *jobs.values()) if job.offer}
+    offers = offers_by_id(connection, wanted | {lease.offer for lease in leases})
+    terms = {offer: row.terms for offer, row in offers.items()}
+    leased = {lease.lease: terms[lease.offer] for lease in leases}
+    holds = _all_holds(connection, waiting, now_us, holding)
+    return Snapshot(
+        nodes=nodes_of(connection, now_us, limits),
+        leases=tuple(_lease(row, terms[row.offer]) for row in leases),
+        running=tuple(
+            _running(each, jobs[each.job], _terms(jobs[each.job], terms, leased))
+            for each in running
+            if each.job in jobs
+        ),
+        waiting=tuple(
+            _waiting(job, _terms(job, terms, leased), holds.get(job.job, ())) for job in waiting
+        ),
+        shares=shares_of(connection, now_us),
+        policy=POLICY,
+    )
+
+
+def nodes_of(connection: Connection, now_us: int, limits: WorkLimits) -> tuple[Node, ...]:
+    """The nodes, with what is withheld of them."""
+    runners, held = all_runners(connection), fences_held(connection)
+    fenced = fenced_devices(held)
+    return tuple(
+        _node(row, is_away(runners.get(row.node), now_us, limits), fenced)
+        for row in all_nodes(connection)
+    )
+
+
+def is_away(runner: RunnerRow | None, now_us: int, limits: WorkLimits) -> bool:
+    """Whether a node's runner has not been heard for too long."""
+    return runner is None or runner.seen_us < now_us - limits.away_us
+
+
+def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]]) -> Node:
+    seen = row.seen
+    return Node(
+        node=seen.node,
+        name=seen.name,
+        devices=tuple(
+            Device(
+                device=d.device,
+                model=d.model,
+                memory_mib=d.memory_mib,
+                fenced=(seen.node, d.device) in fenced,
+            )
+            for d in seen.devices
+        ),
+        cpus=seen.cpus,
+        memory_mib=seen.memory_mib,
+        disk_mib=seen.disk_mib,
+        listed=row.listed,
+        fenced=away or (seen.node, None) in fenced,
+        isolations=seen.isolations,
+    )
+
+
+def shares_of(connection: Connection, now_us: int) -> tuple[Share, ...]:
+    """Each project's weight and what it has used, as that counts now."""
+    used = all_shares(connection)
+    found = list_projects(connection, orgs=None, within=None, after="", limit=_MOST)
+    return tuple(
+        Share(
+            project=project.project,
+            weight=Fraction(project.weight),
+            used_us=aged(*used.get(project.project, (0, 0)), now_us, POLICY.half_life_us),
+        )
+        for project in found
+    )
+
+
+def _all_holds(
+    connection: Connection, waiting: Sequence[JobRow], now_us: int, holding: Sequence[Holding]
+) -> dict[str, list[Hold]]:
+    found: dict[str, list[Hold]] = {}
+    for ask in holding:
+        for job, holds in ask(connection, waiting, now_us).items():
+            found.setdefault(job, []).extend(holds)
+    return found
+
+
+def _terms(
+    job: JobRow, offers: Mapping[str, OwnOffer], leased: Mapping[str, OwnOffer]
+) -> OwnOffer | None:
+    """Under which terms a job runs: its offer's, or its lease's; None where the lease has ended."""
+    return offers.get(job.offer) if job.offer else leased.get(job.lease or "")
+
+
+def placed_needs(job: JobRow, terms: OwnOffer | None) -> Needs:
+    """What is placed: the offer's configuration, or what the job asks of its lease."""
+    if job.offer is None or terms is None:
+        return needs_of(job.spec)
+    return needs_of_offer(terms, job.spec.isolation)
+
+
+def time_limit(job: JobRow, terms: OwnOffer | None) -> int | None:
+    """How long an attempt may last: what the job asks, or the most that its offer sells."""
+    most = terms.most_us if terms is not None and job.offer else None
+    limits = [us for us in (job.spec.time_limit_us, most) if us is not None]
+    return min(limits, default=None)
+
+
+def _lease(row: LeaseRow, terms: OwnOffer) -> Lease:
+    return Lease(
+        lease=row.lease,
+        kind=row.kind,
+        project=row.project,
+        placed=row.placed,
+        until_us=row.until_us,
+        started_us=row.from_us,
+        standing=standing_of(interruptible=terms.interruptible),
+        interruptible=terms.interruptible and row.ending is None,
+        notice_us=terms.notice_us,
+    )
+
+
+def _running(row: AttemptRow, job: JobRow, terms: OwnOffer | None) -> Running:
+    begun = row.ordered_us if row.began_us is None else row.began_us
+    limit, slack = time_limit(job, terms), job.spec.grace_us + POLICY.turnover_us
+    interruptible = terms is not None and terms.interruptible
+    return Running(
+        attempt=row.attempt,
+        job=row.job,
+        project=job.project,
+        lease=row.lease,
+        placed=row.placed,
+        started_us=begun,
+        ends_by_us=None if limit is None else begun + limit + slack,
+        standing=standing_of(interruptible=interruptible),
+        priority=job.spec.priority,
+        interruptible=interruptible or job.spec.interruptible,
+        notice_us=terms.notice_us if terms is not None and interruptible else job.spec.grace_us,
+        stopping=row.stop is not None,
+    )
+
+
+def _waiting(job: JobRow, terms: OwnOffer | None, holds: Sequence[Hold]) -> Waiting:
+    interruptible = terms is not None and terms.interruptible
+    return Waiting(
+        job=job.job,
+        project=job.project,
+        org=job.org,
+        needs=placed_needs(job, terms),
+        submitted_us=job.submitted_us,
+        lease=job.lease,
+        standing=standing_of(interruptible=interruptible),
+        priority=job.spec.priority,
+        not_on=job.not_on,
+        interruptible=interruptible or job.spec.interruptible,
+        time_limit_us=time_limit(job, terms),
+        grace_us=job.spec.grace_us,
+        not_before_us=job.not_before_us,
+        holds=tuple(holds),
+    )

@@ -1,0 +1,37 @@
+"""How long the server waits before it judges, and how much it takes: of logs, of files, of one attempt's processes.
+
+Decides the defaults and nothing else. They are generous where a wrong judgement would cost somebody their work: a runner that is away
+is only away, until so much time has passed that nobody can be expected to wait longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ouvrage.base.time import HOUR, MINUTE, SECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkLimits:
+    """Times in microseconds, sizes in bytes.
+
+    A runner not heard for ``away_us`` gets no new work; after ``lost_us`` its attempts are given up. One that does not know an attempt
+    which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
+    one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states.
+    """
+
+    away_us: int = 90 * SECOND
+    lost_us: int = 2 * HOUR
+    missing_us: int = 30 * SECOND
+    tick_us: int = 5 * SECOND
+    claim_us: int = 30 * SECOND
+    several: bool = False
+    free_us: int = HOUR
+    repeat_us: int = 2 * SECOND
+    notice_us: int = MINUTE
+    log_bytes: int = 64 << 20
+    log_piece_bytes: int = 1 << 20
+    file_bytes: int = 8 << 30
+    files_of_a_job: int = 200
+    processes: int = 4096
+    waiting: int = 20_000

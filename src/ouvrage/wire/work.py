@@ -1,0 +1,319 @@
+"""What people and programs say to the server about machines, offers, leases and jobs, and what it answers.
+
+The runner's messages are in ``wire/runner``. Moments are microseconds UTC, lengths of time microseconds, sizes as their names say. What only
+the owner may know (on which node something stands) is null for others.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from ouvrage.model.machines import FENCE_HOLDERS
+from ouvrage.model.selling import AUDIENCES
+from ouvrage.model.work import ISOLATIONS
+from ouvrage.wire.api import PLAIN, Amount, Answer, Currency, Name, Slug, Words
+from ouvrage.wire.runner import Message
+
+Count = Annotated[int, Field(ge=0, le=4096)]
+Mebibytes = Annotated[int, Field(ge=0, le=2**40)]
+Duration = Annotated[int, Field(ge=0, lt=2**53)]
+Text = Annotated[str, Field(max_length=20_000, pattern=r"^[^\x00]*$")]
+PlanText = Annotated[str, Field(max_length=200_000)]
+Device = Annotated[str, Field(min_length=1, max_length=200, pattern=PLAIN)]
+
+
+def _one_of(words: tuple[str, ...]) -> Any:
+    return Field(pattern=f"^({'|'.join(words)})$")
+
+
+class NewEnrolment(Message):
+    """``POST /v1/nodes/enrolments``: a one-time token for a runner. ``node``: an enrolled one that lost its key."""
+
+    node: Name | None = None
+
+
+class EnrolmentMade(Answer):
+    """A one-time token, shown this once."""
+
+    SHOWN_ONCE: ClassVar[tuple[str, ...]] = ("secret",)
+
+    enrolment: str
+    secret: str | None
+    expires_us: int
+
+
+class NewFence(Message):
+    """``POST /v1/nodes/{node}/fence``: hold a node, or one of its devices, back from new work, or let go."""
+
+    held: bool
+    device: Device | None = None
+    holder: Annotated[str, _one_of(FENCE_HOLDERS)] = "operator"
+    why: Words = ""
+
+
+class NewListing(Message):
+    """``POST /v1/nodes/{node}/listing``: whether a node takes new leases."""
+
+    listed: bool
+    why: Words = ""
+
+
+class FenceTold(Answer):
+    """Who holds something back, and why."""
+
+    device: str | None
+    holder: str
+    why: str
+    since_us: int
+
+
+class DeviceTold(Answer):
+    """A GPU of a node and who has it; ``fenced`` by itself or with its node."""
+
+    device: str
+    slot: int
+    model: str
+    memory_mib: int
+    fenced: bool
+    lease: str | None
+    attempt: str | None
+
+
+class NodeTold(Answer):
+    """A node as it stands. ``state`` is ``here`` or ``away``; ``empty_us`` when all on it has ended at the latest.
+
+    ``empty_us`` is null where something on it has no end, and ``now`` where nothing is on it.
+    """
+
+    node: str
+    code: str
+    name: str
+    state: str
+    seen_us: int | None
+    listed: bool
+    fences: list[FenceTold]
+    cpus: int
+    cpus_free: int
+    memory_mib: int
+    memory_free_mib: int
+    disk_mib: int
+    disk_free_mib: int
+    devices: list[DeviceTold]
+    isolations: list[str]
+    cgroup: str
+    version: str
+    enrolled_us: int
+    attempts: int
+    leases: int
+    empty_us: int | None
+    empty: bool
+
+
+class NewOffer(Message):
+    """``POST /v1/offers``. ``plan`` names a shipped rate plan; ``plan_text`` is a plan's file as ``offer create`` sends it."""
+
+    name: Slug
+    gpu: Name | None = None
+    gpus: Count = 0
+    cpus: Annotated[int, Field(ge=1, le=4096)]
+    memory_mib: Annotated[int, Field(ge=16, le=2**40)]
+    disk_mib: Mebibytes = 1024
+    plan: Name = "per-second"
+    plan_text: PlanText | None = None
+    rate: Amount | None = None
+    currency: Currency | None = None
+    interruptible: bool = False
+    least_us: Duration | None = None
+    most_us: Duration | None = None
+    notice_us: Duration = 30_000_000
+    sla: Text | None = None
+    audience: Annotated[str, _one_of(AUDIENCES)] = "tenants"
+    channel: Slug = "own-tenants"
+    nodes: Annotated[list[Name], Field(max_length=1000, default_factory=list)]
+    isolation: Annotated[str, _one_of(ISOLATIONS)] = "sandbox"
+    document: Text | None = None
+
+
+class Why(Message):
+    """Why something is ended; for the trail and for whoever it concerns."""
+
+    why: Words = ""
+
+
+class OfferTold(Answer):
+    """An offer; for sale while ``withdrawn_us`` is null. ``plan_text`` is its frozen plan."""
+
+    offer: str
+    code: str
+    name: str
+    gpu: str | None
+    gpus: int
+    cpus: int
+    memory_mib: int
+    disk_mib: int
+    plan: str
+    plan_text: str
+    rate: str | None
+    currency: str
+    interruptible: bool
+    least_us: int | None
+    most_us: int | None
+    notice_us: int
+    sla: str | None
+    audience: str
+    channel: str
+    nodes: list[str] | None
+    isolation: str
+    document: str | None
+    created_us: int
+    withdrawn_us: int | None
+
+
+class NewLease(Message):
+    """``POST /v1/leases``: take an offer for a project. ``for_us`` null: until released (where the offer has no end)."""
+
+    offer: Name
+    project: Name
+    for_us: Annotated[int, Field(gt=0, lt=2**53)] | None = None
+
+
+class Release(Message):
+    """``POST /v1/leases/{lease}/release``. ``stop``: also where work still runs in it."""
+
+    stop: bool = False
+    why: Words = ""
+
+
+class LeaseTold(Answer):
+    """A lease; ``state`` is ``open``, ``ending`` or ``ended``. ``working_us``: while at least one attempt ran in it."""
+
+    lease: str
+    code: str
+    offer: str
+    offer_name: str
+    org: str
+    project: str
+    project_name: str
+    kind: str
+    attempt: str | None
+    state: str
+    gpus: int
+    devices: list[str]
+    cpus: int
+    memory_mib: int
+    disk_mib: int
+    node: str | None
+    from_us: int
+    until_us: int | None
+    ended_us: int | None
+    end: str | None
+    billable_us: int | None
+    working_us: int
+
+
+class NewJob(Message):
+    """``POST /v1/jobs``: to an ``offer`` (a lease for each attempt) or into a ``lease`` of one's own; exactly one of them.
+
+    ``spec`` is what stands in a job file.
+    """
+
+    project: Name
+    offer: Name | None = None
+    lease: Name | None = None
+    spec: dict[str, Any]
+
+
+class UsedTold(Answer):
+    """What an attempt used; null where the kernel did not tell."""
+
+    memory_bytes: int | None
+    cpu_us: int | None
+    processes: int | None
+    disk_bytes: int | None
+    sent_bytes: int | None
+    received_bytes: int | None
+    oom_kills: int | None
+
+
+class AttemptTold(Answer):
+    """One execution of a job. ``units`` of ``unit`` so far, ``unit_us`` for one; null where nothing was said yet."""
+
+    attempt: str
+    number: int
+    state: str
+    lease: str
+    node: str | None
+    ordered_us: int
+    began_us: int | None
+    ended_us: int | None
+    wall_us: int | None
+    exit_code: int | None
+    signal: int | None
+    outcome: str | None
+    cause: str | None
+    reason: str | None
+    isolation: str | None
+    stop: str | None
+    unit: str | None
+    units: int | None
+    unit_us: int | None
+    used: UsedTold | None
+    scrub: str | None
+    log_bytes: int
+    log_cut: bool
+
+
+class JobTold(Answer):
+    """A job as it stands; ``reason`` says why it ended, or why its last attempt did. ``last`` is its latest attempt."""
+
+    job: str
+    code: str
+    name: str
+    org: str
+    project: str
+    project_name: str
+    user: str
+    offer: str | None
+    offer_name: str | None
+    lease: str | None
+    state: str
+    end_code: str | None
+    reason: str | None
+    submitted_us: int
+    ended_us: int | None
+    attempts: int
+    last: AttemptTold | None
+
+
+class JobShown(JobTold):
+    """A job with what was asked for and all of its attempts."""
+
+    spec: dict[str, Any]
+    all_attempts: list[AttemptTold]
+    files: list[FileTold]
+
+
+class FileTold(Answer):
+    """A file of a job: ``in`` as it was sent, or ``out`` as its last attempt left it."""
+
+    direction: str
+    name: str
+    bytes: int
+    sha256: str
+    at_us: int
+
+
+class Explained(Answer):
+    """Why a job stands as it does, as data. ``owner`` is null for everybody else."""
+
+    job: str
+    state: str
+    code: str
+    words: str
+    detail: dict[str, Any]
+    owner: dict[str, Any] | None
+
+
+JobShown.model_rebuild()

@@ -1,0 +1,87 @@
+"""A platform with a clock that tests move, an engine that looks when told, and runners that run nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ouvrage.ledger.facts import Recorded
+from ouvrage.server.engine import Embedded
+from ouvrage.server.reconcile import reconcile
+from ouvrage.server.work_limits import WorkLimits
+from tests.support.runner_twin import Twin, inventory
+from tests.support.server import Client, Running, running
+
+NOW = 1_790_000_000_000_000
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self, now_us: int = NOW) -> None:
+        self._lock = threading.Lock()
+        self._now = now_us
+
+    def __call__(self) -> int:
+        with self._lock:
+            return self._now
+
+    def move(self, us: int) -> None:
+        with self._lock:
+            self._now += us
+
+
+@dataclass
+class Working:
+    """A running platform. ``engine`` and ``reconcile`` look when a test calls them, and never by themselves."""
+
+    server: Running
+    clock: Clock
+    engine: Embedded
+    twins: list[Twin] = field(default_factory=list)
+
+    @property
+    def owner(self) -> Client:
+        return self.server.owner
+
+    def node(self, name: str = "node-1", **more: Any) -> Twin:
+        """An enrolled node with a runner."""
+        token = self.owner.post("/v1/nodes/enrolments", {})["secret"]
+        twin = Twin.enrolled(self.server.url, token, self.clock, inventory(name, **more))
+        self.twins.append(twin)
+        return twin
+
+    def offer(self, name: str, **more: Any) -> dict[str, Any]:
+        """An offer of one core and a little memory, unless told otherwise."""
+        terms = {"name": name, "cpus": 1, "memory_mib": 256, "rate": "0.30", **more}
+        return self.owner.post("/v1/offers", terms)
+
+    def tenant(self, name: str) -> Client:
+        return self.server.tenant(name)
+
+    def submit(self, who: Client, offer: str = "standard", **spec: Any) -> dict[str, Any]:
+        """Submit a job; it does nothing in particular."""
+        spec = {"command": ["true"], **spec}
+        return who.post("/v1/jobs", {"project": "main", "offer": offer, "spec": spec})
+
+    def reconcile(self) -> None:
+        reconcile(self.server.platform, self.engine.token)
+
+    def records(self) -> list[Recorded]:
+        return self.server.platform.store.records()
+
+
+@contextmanager
+def working_on(state: Path, *, clock: Clock | None = None, **limits: Any) -> Iterator[Working]:
+    """A platform whose loops look only at what tests tell them to."""
+    clock = clock or Clock()
+    with running(state, clock=clock, limits=WorkLimits(tick_us=0, **limits)) as server:
+        engine = Embedded(platform=server.platform, token="test")
+        work = Working(server, clock, engine)
+        yield work
+        for twin in work.twins:
+            twin.close()
