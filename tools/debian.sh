@@ -1,8 +1,9 @@
 #!/bin/sh
 # Install the Debian packages that the tests use and that are not here: PostgreSQL 15, whose server
-# the tests start themselves, as an ordinary user, on a socket in a temporary directory, and a C
-# compiler, which builds the stand-in for NVIDIA's library. Without them the tests that need them are
-# skipped and say so.
+# the tests start themselves, as an ordinary user, on a socket in a temporary directory, a C
+# compiler, which builds the stand-in for NVIDIA's library, and what sandboxes are made with:
+# bubblewrap, podman with runc, and ip, nft and mkfs.ext4 beside them. Without them the tests that
+# need them are skipped and say so.
 set -eu
 
 wanted="postgresql-15"
@@ -10,6 +11,9 @@ for server in /usr/lib/postgresql/*/bin/initdb; do
   [ -x "$server" ] && wanted=""
 done
 command -v cc >/dev/null || command -v gcc >/dev/null || wanted="$wanted gcc libc6-dev"
+for pair in bwrap:bubblewrap podman:podman runc:runc nft:nftables ip:iproute2 mkfs.ext4:e2fsprogs; do
+  [ -x "/usr/bin/${pair%%:*}" ] || [ -x "/usr/sbin/${pair%%:*}" ] || wanted="$wanted ${pair#*:}"
+done
 [ -n "$wanted" ] || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

@@ -352,3 +352,23 @@ def _described(nvml: Any, index: int, handle: Any) -> Identity:
         "mig": None if mig is None else int(bool(mig[0])),
         "ecc": None if ecc is None else int(bool(ecc[0])),
     }
+
+
+def cards_now() -> list[tuple[str, str, int, int]]:
+    """UUID, name, bytes of memory and bytes in use of each card.
+
+    For a process that may hang: see ``adapters/scrub``. Raises ``Unavailable`` or the binding's own.
+    """
+    nvml = begun()
+    found: list[tuple[str, str, int, int]] = []
+    for index in range(int(nvml.nvmlDeviceGetCount())):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        uuid, name = nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle)
+        found.append((_text(uuid), _text(name), int(memory.total), int(memory.used)))
+    return found
+
+
+def _text(told: str | bytes) -> str:
+    """Older versions of the binding give bytes."""
+    return told if isinstance(told, str) else told.decode("utf-8", "replace")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ stamina.instrumentation.set_on_retry_hooks(
     []
 )  # by default each try would print a line among a verb's own
 
+UNREACHABLE = "server/unreachable"
 _TRIES = 3
 _PAGE = 200
 
@@ -36,6 +38,14 @@ class Server:
     url: str
     token: str | None
     ca: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An answer that comes piece by piece."""
+
+    headers: Mapping[str, str]
+    pieces: Iterator[bytes]
 
 
 class _Busy(Exception):
@@ -98,6 +108,26 @@ class Talk:
             if cursor is None:
                 return
 
+    def send_file(self, path: str, file: Path) -> Any:
+        """Send a file's bytes to an address that takes them; sent again, it is the same request."""
+        size = str(file.stat().st_size)
+        with _reaching(self.server), file.open("rb") as content:
+            return _read(
+                self._http.put(
+                    path, content=content, headers={"Content-Length": size}, timeout=None
+                )
+            )
+
+    @contextmanager
+    def stream(self, path: str, **query: Any) -> Iterator[Stream]:
+        """An answer read as it comes; ``OuvrageError`` where it is refused, or where it breaks off."""
+        given = {name: value for name, value in query.items() if value is not None}
+        with _reaching(self.server), self._http.stream("GET", path, params=given) as answer:
+            if not answer.is_success:
+                answer.read()
+                _read(answer)
+            yield Stream(headers=dict(answer.headers), pieces=answer.iter_bytes())
+
     def _asked(self, method: str, path: str, query: Mapping[str, Any], body: Any) -> Any:
         headers = {} if method == "GET" else {"Idempotency-Key": new_id()}
         given = {name: value for name, value in query.items() if value is not None}
@@ -113,12 +143,27 @@ class Talk:
         except _Busy as busy:
             raise busy.refusal from busy
         except httpx2.TransportError as error:
-            raise OuvrageError(
-                "server/unreachable",
-                f"{self.server.url} does not answer: {str(error) or type(error).__name__}",
-                hint="ouvrage up starts a server here; ouvrage login names another",
-                exit_code=1,
-            ) from error
+            raise _unreachable(self.server, error) from error
+
+
+@contextmanager
+def _reaching(server: Server) -> Iterator[None]:
+    """One try: what does not reach the server, or breaks off, is told as such."""
+    try:
+        yield
+    except _Busy as busy:
+        raise busy.refusal from busy
+    except httpx2.TransportError as error:
+        raise _unreachable(server, error) from error
+
+
+def _unreachable(server: Server, error: Exception) -> OuvrageError:
+    return OuvrageError(
+        UNREACHABLE,
+        f"{server.url} does not answer: {str(error) or type(error).__name__}",
+        hint="ouvrage up starts a server here; ouvrage login names another",
+        exit_code=1,
+    )
 
 
 def _trust(server: Server) -> ssl.SSLContext | bool:

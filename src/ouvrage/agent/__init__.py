@@ -1,4 +1,1 @@
-"""What runs on a node: the runner of attempts and, around each, a supervisor that outlives it.
-
-Decides nothing about who runs what; it carries out orders, keeps them on disk before it acts, and reports what it saw.
-"""
+"""The node's side of the platform: the runner that takes orders, and what executes an attempt."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import ouvrage
-from ouvrage.adapters.clock import new_id, now_us
+from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home, make_private, source_id, spool_dir
 from ouvrage.base.errors import OuvrageError
 from ouvrage.meter import voice
@@ -39,6 +39,7 @@ class Account:
     def __init__(
         self,
         options: Options,
+        run: str,
         started_us: int,
         origin_us: int,
         supervisor: Supervisor,
@@ -46,7 +47,7 @@ class Account:
         matcher: Matcher | None,
     ) -> None:
         self._options = options
-        self._run = new_id()
+        self._run = run
         self._started = started_us
         self._origin = origin_us
         self._supervisor = supervisor

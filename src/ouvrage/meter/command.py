@@ -11,15 +11,16 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ouvrage.adapters.clock import monotonic_us, now_us
+from ouvrage.adapters.clock import monotonic_us, new_id, now_us
 from ouvrage.meter import launch, voice
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.options import Options, parser, read_options
 from ouvrage.meter.pump import Pump
-from ouvrage.meter.supervisor import Ending, Signals, Supervisor, die_like
-from ouvrage.meter.wiring import Wiring
+from ouvrage.meter.supervisor import Ending, Mask, Signals, Supervisor, die_like
+from ouvrage.meter.wiring import Action, Wiring
 
 if TYPE_CHECKING:
     from ouvrage.meter.matcher import Matcher
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _SWITCH_S = 0.0005
 """The moment of the command's end is noted by a thread: it must not wait for an import."""
 
-__all__ = ["main", "parser"]
+__all__ = ["main", "parser", "stand_beside"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,13 +39,25 @@ def main(arguments: Sequence[str]) -> int:
     """
     options = read_options(arguments)
     path = launch.find_command(options.command[0])
-    ending = _run(options, path)
+
+    def start(socket: str, actions: Sequence[Action], mask: Mask, own_session: bool) -> int:
+        block = launch.environment(socket)
+        return launch.spawn(path, options.command, block, actions, mask, own_session=own_session)
+
+    ending = stand_beside(options, new_id(), start)
     if ending.signal:
         die_like(ending.signal)
     return ending.exit_code or 0
 
 
-def _run(options: Options, path: str) -> Ending:
+def stand_beside(
+    options: Options, run: str, start: Callable[[str, Sequence[Action], Mask, bool], int]
+) -> Ending:
+    """Keep the account of a command that ``start`` starts, as the run of this id, until it ends.
+
+    ``start`` gets the address that the program may report to, and what ``Spawn`` gets. Whatever it
+    makes of the command (a sandbox around it), it gives the process to wait for.
+    """
     sys.setswitchinterval(_SWITCH_S)
     matcher = _matcher(options)
     wiring = Wiring()
@@ -54,7 +67,7 @@ def _run(options: Options, path: str) -> Ending:
     onlooker = Onlooker(supervisor)
     started_us, origin_us = now_us(), monotonic_us()
     try:
-        child = supervisor.start(path, options.command, launch.environment(inbox.address))
+        child = supervisor.start(partial(start, inbox.address))
         pumps = wiring.pumps(supervisor.stop, onlooker.seen)
         for pump in pumps:
             pump.start()
@@ -62,7 +75,7 @@ def _run(options: Options, path: str) -> Ending:
         try:
             from ouvrage.meter.account import Account
 
-            account = Account(options, started_us, origin_us, supervisor, inbox, matcher)
+            account = Account(options, run, started_us, origin_us, supervisor, inbox, matcher)
             if inbox_trouble:
                 account.note("inbox/not-open", f"the program cannot report: {inbox_trouble}")
             ending = account.keep(onlooker, pumps, child)

@@ -13,17 +13,22 @@ import os
 import resource
 import signal
 import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from ouvrage.adapters import child_subreaper
 from ouvrage.adapters.clock import monotonic_us
-from ouvrage.meter import launch, terminal
+from ouvrage.meter import terminal
 from ouvrage.meter.pump import Pump
-from ouvrage.meter.wiring import Wiring
+from ouvrage.meter.wiring import Action, Wiring
 
 if TYPE_CHECKING:
     from ouvrage.adapters.process_tree import ProcessTree
     from ouvrage.meter.keyboard import Keyboard
+
+Mask = set[signal.Signals] | set[int]
+Spawn = Callable[[Sequence[Action], Mask, bool], int]
+"""Starts the command with these descriptors and this signal mask, in a session of its own or not."""
 
 SI_KERNEL = 0x80
 ENDINGS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -81,18 +86,11 @@ class Supervisor:
         self.stop = os.eventfd(0, os.EFD_CLOEXEC)
         self.asked_to_end = False
 
-    def start(self, path: str, command: list[str], block: launch.Block) -> int:
+    def start(self, spawn: Spawn) -> int:
         """Start the command; its process id. Raises ``OuvrageError`` where that fails."""
         wiring = self._wiring
         child_subreaper.become()
-        self._child = launch.spawn(
-            path,
-            command,
-            block,
-            wiring.actions,
-            self._signals.mask,
-            own_session=wiring.full >= 0,
-        )
+        self._child = spawn(wiring.actions, self._signals.mask, wiring.full >= 0)
         threading.Thread(target=self._watch_for_the_end, name="end", daemon=True).start()
         wiring.started()
         if wiring.full >= 0:

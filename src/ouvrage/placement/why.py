@@ -78,7 +78,9 @@ def _behind(detail: Detail) -> str:
 
 def _lease_behind(detail: Detail) -> str:
     ahead = detail["ahead"]
-    return f"waits its turn in its lease: {ahead} of your jobs {'is' if ahead == 1 else 'are'} ahead"
+    return (
+        f"waits its turn in its lease: {ahead} of your jobs {'is' if ahead == 1 else 'are'} ahead"
+    )
 
 
 def _lease_busy(detail: Detail) -> str:

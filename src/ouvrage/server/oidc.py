@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +55,12 @@ class Provider:
         self._metadata: dict[str, Any] | None = None
         self._keys: KeySet | None = None
         self._keys_us = 0
-        self._http = httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False)
+        trust = (
+            True if oidc.issuer.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        )
+        self._http = httpx2.Client(
+            timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False, verify=trust
+        )
 
     def begin(self, org: str | None, following: str) -> Begun:
         """Send a browser to the provider."""

@@ -1,0 +1,54 @@
+"""How a supervisor tells the runner that something of its attempt has changed.
+
+Decides nothing and holds nothing: what changed is on the disk, and whoever misses the bell sees it at
+the next look. A named pipe, because its path may be of any length and nobody needs to listen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+from pathlib import Path
+
+_NAME = "bell"
+_MANY = 65_536
+
+
+def ring(state: Path) -> None:
+    """Let the runner look, where there is one."""
+    try:
+        fd = os.open(state / _NAME, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in (errno.ENXIO, errno.ENOENT):
+            raise
+        return
+    with contextlib.suppress(BlockingIOError):
+        os.write(fd, b"!")
+    os.close(fd)
+
+
+class Bell:
+    """The runner's end."""
+
+    def __init__(self, state: Path) -> None:
+        path = state / _NAME
+        if not path.exists():
+            os.mkfifo(path, 0o600)
+        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def wait(self, seconds: float) -> None:
+        """Until somebody rings, or so long."""
+        if select.select([self._fd], [], [], seconds)[0]:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._fd, _MANY)
+
+    def ring(self) -> None:
+        """For another thread of the runner."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._fd, b"!")
+
+    def close(self) -> None:
+        """Take it down; the pipe stays."""
+        os.close(self._fd)

@@ -1,0 +1,244 @@
+"""Everything that must stand before a command of a tenant's may start, and be gone afterwards.
+
+Decides what an order becomes on this machine: space of a limited size, a control group with its
+limits, the view of the file system, as whom it runs. All mounts are made in this process's own mount
+namespace, so they go with it. It starts nothing and judges nothing; ``supervisor`` does.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ouvrage.adapters import bubblewrap, own_mounts, scratch, seccomp
+from ouvrage.adapters.beneath import copy_below
+from ouvrage.adapters.bubblewrap import METER, RESERVED, Bind, Prepared, View
+from ouvrage.adapters.sandbox_cgroup import Group, Limits, group
+from ouvrage.agent.files import INPUTS, OUTPUTS, AttemptFiles
+from ouvrage.base.canonical import sha256_hex
+from ouvrage.base.errors import OuvrageError
+from ouvrage.wire.runner import File, Start
+
+STAGE = "/run/ouvrage"
+"""A public directory under which this process mounts what a sandbox is to see."""
+
+_STAGE_BYTES = 1 << 20
+_OPEN_FILES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """An order with what this node adds: as whom it runs, what else it sees, its device nodes."""
+
+    start: Start
+    uid: int
+    see: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For the disk; secrets are kept apart, in a file that is read once."""
+        start = self.start.model_dump(mode="json", exclude={"secrets"}) | {"secrets": []}
+        return {"start": start, "uid": self.uid, "see": self.see, "nodes": self.nodes}
+
+    @classmethod
+    def of(cls, kept: dict[str, Any]) -> Order:
+        """The same, read back."""
+        start = Start.model_validate(kept["start"])
+        return cls(start=start, uid=kept["uid"], see=tuple(kept["see"]), nodes=tuple(kept["nodes"]))
+
+
+@dataclass(slots=True)
+class Enclosure:
+    """What was made for one attempt."""
+
+    state: Path
+    files: AttemptFiles
+    order: Order
+    cgroup: Group
+    space: scratch.Space | None = None
+    locks: list[int] = field(default_factory=list)
+    binds: list[Bind] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, state: Path, files: AttemptFiles, order: Order) -> Enclosure:
+        """Nothing made yet."""
+        return cls(
+            state=state,
+            files=files,
+            order=order,
+            cgroup=group(group_name(state, order.start.attempt)),
+        )
+
+    def make(self) -> None:
+        """Make it all. Raises ``OuvrageError``."""
+        start = self.order.start
+        workdir = place(start.workdir, None)
+        try:
+            own_mounts.keep_to_myself()
+            own_mounts.tmpfs(STAGE, _STAGE_BYTES)
+        except OSError as error:
+            raise OuvrageError(
+                "sandbox/not-root",
+                f"no mounts of its own for the attempt: {error.strerror}",
+                hint="the agent must run as root",
+            ) from error
+        self._make_space()
+        for number, path in enumerate(self.order.see):
+            self._show(path, path, f"see-{number}")
+        for number, each in enumerate(start.inputs):
+            source = str(self.files / INPUTS / each.name)
+            self._show(source, place(each.path, workdir), f"in-{number}")
+        self._keep_spaces()
+        self.cgroup.create(
+            Limits(
+                memory_bytes=start.memory_mib << 20,
+                cpus=tuple(start.cpus),
+                quota_ppm=None,
+                pids=start.pids,
+            )
+        )
+
+    def _make_space(self) -> None:
+        image = self.files / "scratch.img"
+        self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib)
+        uid = self.order.uid
+        for name, mode, owner in (("work", 0o700, uid), ("temporary", 0o1777, 0)):
+            path = f"{self.space.at}/{name}"
+            os.mkdir(path)
+            os.chmod(path, mode)
+            os.chown(path, owner, owner)
+
+    def _keep_spaces(self) -> None:
+        """Checkpoint and volumes: they outlive this attempt."""
+        start = self.order.start
+        wanted = [(Path("projects", start.project, f"{v.name}.img"), v.path) for v in start.volumes]
+        if start.checkpoint is not None:
+            wanted.append((Path("jobs", start.job, "checkpoint.img"), start.checkpoint))
+        for number, (image, path) in enumerate(wanted):
+            at = f"{STAGE}/kept-{number}"
+            _, lock = scratch.kept(self.state / image, at, start.disk_mib, self.order.uid)
+            self.locks.append(lock)
+            target = place(path, None if path.startswith("/") else place(start.workdir, None))
+            self.binds.append(Bind(source=at, target=target, writable=True))
+
+    def _show(self, source: str, target: str, name: str) -> None:
+        """Bind it where the sandbox's user can reach it, whoever may look into its parents."""
+        at = f"{STAGE}/{name}"
+        try:
+            if os.path.isdir(source):
+                os.mkdir(at)
+            else:
+                os.close(os.open(at, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            own_mounts.bind(source, at, writable=False)
+        except OSError as error:
+            raise OuvrageError(
+                "sandbox/not-shown", f"{target} cannot be shown: {error.strerror}"
+            ) from error
+        self.binds.append(Bind(source=at, target=target))
+
+    def take_outputs(self) -> list[str]:
+        """Copy what is to come out; what could not be had, in words. Nothing runs there any more."""
+        outputs, space = self.order.start.outputs, self.space
+        if not outputs or space is None:
+            return []
+        directory = self.files / OUTPUTS
+        directory.mkdir(mode=0o700, exist_ok=True)
+        workdir = place(self.order.start.workdir, None)
+        faults: list[str] = []
+        for each in outputs:
+            try:
+                inside = place(each.path, workdir).removeprefix(f"{workdir}/")
+                copy_below(f"{space.at}/work", inside, directory / each.name)
+            except FileNotFoundError:
+                faults.append(f"output {each.path!r} is not there")
+            except OuvrageError as error:
+                faults.append(f"output {each.name!r}: {error.message}")
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else error
+                faults.append(f"output {each.path!r} was not taken: {why}")
+        return faults
+
+    def prepared(self, secrets: Sequence[dict[str, str]], socket: str, status: int) -> Prepared:
+        """How to start the command; called by the process that will."""
+        start = self.order.start
+        space = self.space
+        assert space is not None
+        binds = list(self.binds)
+        told = {pair.name: pair.value for pair in start.environment}
+        told |= {pair["name"]: pair["value"] for pair in secrets}
+        if socket:
+            directory = os.path.dirname(socket)
+            os.chown(directory, self.order.uid, self.order.uid)
+            os.chown(socket, self.order.uid, self.order.uid)
+            binds.append(Bind(source=directory, target=METER))
+            told["OUVRAGE_SOCKET"] = f"{METER}/{os.path.basename(socket)}"
+        view = View(
+            work=f"{space.at}/work",
+            tmp=f"{space.at}/temporary",
+            workdir=place(start.workdir, None),
+            binds=tuple(binds),
+            devices=self.order.nodes,
+            environment=told,
+            network=False,
+            resolver="",
+            shm_bytes=max(1 << 20, start.memory_mib << 19),
+        )
+        return bubblewrap.prepare(view, start.command, seccomp.descriptor(), status)
+
+    def become(self, prepared: Prepared) -> None:
+        """In the child: take the limits, become nobody of this machine, then bubblewrap."""
+        self.cgroup.join()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        uid = self.order.uid
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        os.chdir("/")
+        for fd in prepared.descriptors:
+            os.set_inheritable(fd, True)
+        os.execve(prepared.path, prepared.argv, {"PATH": "/usr/bin:/bin"})  # noqa: S606 -- no shell is the point
+
+
+def group_name(state: Path, attempt: str) -> str:
+    """The name of an attempt's control group; its beginning is this node's alone."""
+    return f"{group_prefix(state)}{attempt}"
+
+
+def group_prefix(state: Path) -> str:
+    """What sets this state directory's groups apart from those of another on the same machine."""
+    return f"{sha256_hex(os.path.realpath(state))[:8]}-"
+
+
+def place(path: str, below: str | None) -> str:
+    """A path of a job's, absolute and plain. Raises ``OuvrageError`` ``sandbox/path``.
+
+    Relative ones are meant from ``below``; with it, absolute ones must lie there as well.
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    whole = "/" + "/".join(parts) if path.startswith("/") else f"{below}/{'/'.join(parts)}"
+    why = None
+    if not parts or "\0" in path or ".." in parts:
+        why = "it must name a place, without .."
+    elif below is None and not path.startswith("/"):
+        why = "it must begin with /"
+    elif any(whole == each or whole.startswith(f"{each}/") for each in RESERVED):
+        why = "that place is the system's"
+    elif below is not None and not whole.startswith(f"{below}/"):
+        why = f"it must lie below the working directory {below}"
+    if why:
+        raise OuvrageError("sandbox/path", f"{path!r} cannot be used: {why}")
+    return whole
+
+
+def named(files: Sequence[File]) -> None:
+    """Check that the names that files travel by are names and no ways out of a directory."""
+    for each in files:
+        if not each.name or each.name in (".", "..") or set(each.name) & set("/\0"):
+            raise OuvrageError("sandbox/name", f"{each.name!r} is no name of a file")

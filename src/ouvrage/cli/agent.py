@@ -1,0 +1,109 @@
+"""``ouvrage agent run``: this machine as a node of a platform.
+
+Decides where the one-time token comes from (a file or the standard input, never the command line,
+which everybody on the machine can read) and how the runner's log looks. Whether an isolation works
+here is found out by trying it, once for each kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from ouvrage.base.errors import OuvrageError
+
+_NAME = re.compile(r"[^a-z0-9.-]+")
+
+
+@click.group()
+def agent() -> None:
+    """A node of a platform: takes jobs from a server and runs them here, each in a sandbox."""
+
+
+@agent.command()
+@click.option(
+    "--state",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Where it keeps what it must not forget.",
+)
+@click.option("--server", required=True, metavar="URL", help="The platform's server.")
+@click.option(
+    "--enrol-file",
+    type=click.Path(path_type=Path),
+    help="A file that holds the one-time token; - is the standard input.",
+)
+@click.option("--name", metavar="NAME", help="The node's name (the host's, else).")
+@click.option(
+    "--see",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(),
+    help="A directory that every sandbox sees, read-only, at the same path.",
+)
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The authority that signed the server's certificate.",
+)
+def run(
+    state: Path,
+    server: str,
+    enrol_file: Path | None,
+    name: str | None,
+    see: tuple[str, ...],
+    ca: str | None,
+) -> None:
+    """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
+    from ouvrage.agent.runner import Runner, Settings
+
+    settings = Settings(
+        state=state.absolute(),
+        server=_address(server),
+        name=name or _host(),
+        see=tuple(_seen(each) for each in see),
+        ca=ca,
+    )
+    from ouvrage.agent.isolation import proven
+
+    runner = Runner(settings, proven(settings.state))
+    runner.run(lambda: _token(enrol_file))
+
+
+def _token(file: Path | None) -> str:
+    if file is None:
+        raise OuvrageError(
+            "agent/not-enrolled",
+            "this node is not enrolled yet, and no token was given",
+            hint="ouvrage node enrol prints one; --enrol-file FILE",
+        )
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OuvrageError("agent/token", f"{file} cannot be read: {error}") from error
+    if not text.strip():
+        raise OuvrageError("agent/token", f"{file} holds no token")
+    return text.strip()
+
+
+def _address(server: str) -> str:
+    if not server.startswith(("http://", "https://")) or "@" in server:
+        raise OuvrageError(
+            "agent/server", f"{server!r} is no address of a server", hint="https://host:8680"
+        )
+    return server.rstrip("/")
+
+
+def _host() -> str:
+    return _NAME.sub("-", os.uname().nodename.lower()).strip("-.")[:63] or "node"
+
+
+def _seen(path: str) -> str:
+    whole = os.path.abspath(path)
+    if not os.path.isdir(whole) or whole == "/":
+        raise OuvrageError("agent/see", f"--see {path!r} is no directory that could be shown")
+    return whole
