@@ -20,6 +20,7 @@ from ouvrage.server.authorise import ACTIONS, NODE, PUBLIC, SELF
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.engine import Embedded
 from ouvrage.server.errors import bad_request, may_not, who_are_you
+from ouvrage.server.gate import Gate
 from ouvrage.server.identify import actor_by_bearer
 from ouvrage.server.limits import Limits
 from ouvrage.server.once import Once
@@ -49,6 +50,11 @@ def limits_of(request: Request) -> Limits:
 def engine_of(request: Request) -> Embedded:
     """The engine of this process."""
     return request.app.state.engine
+
+
+def gate_of(request: Request) -> Gate:
+    """The gate through which large requests come."""
+    return request.app.state.gate
 
 
 PlatformDep = Annotated[Platform, Depends(platform_of)]
@@ -83,6 +89,9 @@ def anyone(
     )
     request.state.actor = actor
     return actor
+
+
+AnyoneDep = Annotated[Actor, Depends(anyone)]
 
 
 def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:

@@ -20,6 +20,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Platform, Settings
 from ouvrage.server.engine import Embedded
 from ouvrage.server.errors import Refused, bad_request, unreadable
+from ouvrage.server.gate import Gate
 from ouvrage.server.given import Given
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
@@ -42,6 +43,7 @@ ROUTES = (
     "jobs",
     "job_output",
     "runner",
+    "facts",
 )
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
@@ -64,6 +66,7 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.platform = platform
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
+    app.state.gate = Gate()
     app.state.limits = Limits(platform.monotonic)
     oidc = platform.settings.oidc
     app.state.provider = Provider(oidc, platform) if oidc else None

@@ -18,6 +18,7 @@ class WorkLimits:
     A runner not heard for ``away_us`` gets no new work; after ``lost_us`` its attempts are given up. One that does not know an attempt
     which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
     one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states.
+    ``sent_bytes`` is how much a project may hold of runs that its members sent.
     """
 
     away_us: int = 90 * SECOND
@@ -35,3 +36,4 @@ class WorkLimits:
     files_of_a_job: int = 200
     processes: int = 4096
     waiting: int = 20_000
+    sent_bytes: int = 4 << 30

@@ -24,6 +24,7 @@ from ouvrage.store.closed_months import closed_sha256
 from ouvrage.store.market_table import current_market, market_of_records
 from ouvrage.store.platform.rebuild import tenancy_law
 from ouvrage.store.platform.rebuild_work import work_law
+from ouvrage.store.platform.received import received_law
 from ouvrage.store.projections import current_runs, rows_of
 from ouvrage.store.samples import path_of, read_sealed
 from ouvrage.store.store import Head, Store
@@ -143,6 +144,7 @@ def _derived_laws(store: Store, home: Path) -> list[Law]:
         _closed_law(home),
         tenancy_law(store),
         work_law(store),
+        received_law(store),
     ]
 
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from alembic import context
 
-from ouvrage.store.platform import tenancy_tables, work_tables
+from ouvrage.store.platform import ingest_tables, tenancy_tables, work_tables
 from ouvrage.store.schema import VERSION_TABLE, metadata
 
-__all__ = ["tenancy_tables", "work_tables"]  # imported so that ``metadata`` knows them
+__all__ = [
+    "ingest_tables",
+    "tenancy_tables",
+    "work_tables",
+]  # imported so that ``metadata`` knows them
 
 context.configure(
     connection=context.config.attributes["connection"],
