@@ -177,12 +177,17 @@ WORK: dict[tuple[str, str], Sample] = {
     ),
     ("POST", "/v1/facts"): Sample(VISION, lambda world: f"/v1/facts?project={world.vision}"),
     ("GET", "/v1/runs"): Sample(),
+    ("POST", "/v1/samples"): Sample(),
+    ("GET", "/v1/nodes/{node}/samples"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).twin().node}/samples"
+    ),
     ("GET", "/v1/runs/{run}"): Sample(VISION, lambda w: f"/v1/runs/{works(w).run()}"),
 }
 WORK_REFUSED = {
     ("PUT", "/v1/runner/attempts/{attempt}/log"): 404,
     ("GET", "/v1/runner/attempts/{attempt}/inputs/{name}"): 404,
     ("PUT", "/v1/runner/attempts/{attempt}/outputs/{name}"): 404,
+    ("POST", "/v1/samples"): 422,
     ("POST", "/v1/facts"): 422,  # the body is no run
     ("POST", "/v1/runner/events"): 409,  # it has a key, and never joined
 }

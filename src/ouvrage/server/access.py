@@ -6,6 +6,7 @@ never a cookie, so that no form on another site can reach it; pages take the ses
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import re
@@ -19,15 +20,18 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from ouvrage.server.authorise import ACTIONS, NODE, PUBLIC, SELF
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.engine import Embedded
-from ouvrage.server.errors import bad_request, may_not, who_are_you
+from ouvrage.server.errors import Refused, bad_request, may_not, who_are_you
 from ouvrage.server.gate import Gate
 from ouvrage.server.identify import actor_by_bearer
+from ouvrage.server.intake import Intake
 from ouvrage.server.limits import Limits
 from ouvrage.server.once import Once
 from ouvrage.wire.api import ErrorBody
 
 _KEY = re.compile(r"[A-Za-z0-9_.:-]{8,128}")
 LARGEST_PAGE = 200
+BODY_S = 120.0
+"""Whoever sends a body more slowly than that holds a place that others wait for."""
 
 _bearer = HTTPBearer(auto_error=False, description="A token, or a node's own key.")
 
@@ -55,6 +59,11 @@ def engine_of(request: Request) -> Embedded:
 def gate_of(request: Request) -> Gate:
     """The gate through which large requests come."""
     return request.app.state.gate
+
+
+def intake_of(request: Request) -> Intake:
+    """Where telemetry is taken."""
+    return request.app.state.intake
 
 
 PlatformDep = Annotated[Platform, Depends(platform_of)]
@@ -190,3 +199,23 @@ def acts(action: str, *, status: int = 200) -> dict[str, Any]:
         "status_code": status,
         "responses": {code: {"model": ErrorBody} for code in sorted(codes)},
     }
+
+
+async def body_of(request: Request) -> bytes:
+    """The whole body, 408 where it takes too long to come."""
+    try:
+        return await asyncio.wait_for(request.body(), BODY_S)
+    except asyncio.TimeoutError as error:
+        raise Refused(
+            "request/slow",
+            f"the body did not come within {BODY_S:g} s",
+            status=408,
+            hint="send it again, in smaller parts where the line is slow",
+        ) from error
+
+
+def binary_body(said: dict[str, Any]) -> dict[str, Any]:
+    """What a route says of itself that takes gzip and no JSON."""
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    body = {"required": True, "content": {"application/gzip": schema}}
+    return {**said, "openapi_extra": {**said["openapi_extra"], "requestBody": body}}

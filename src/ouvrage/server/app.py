@@ -22,11 +22,13 @@ from ouvrage.server.engine import Embedded
 from ouvrage.server.errors import Refused, bad_request, unreadable
 from ouvrage.server.gate import Gate
 from ouvrage.server.given import Given
+from ouvrage.server.intake import Intake, free_of
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.oidc import Provider
 from ouvrage.server.services.audit import note_refusal
+from ouvrage.store.telemetry import SampleLog
 
 ROUTES = (
     "health",
@@ -44,6 +46,7 @@ ROUTES = (
     "job_output",
     "runner",
     "facts",
+    "samples",
 )
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
@@ -62,15 +65,29 @@ _WORDS = {
 def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
     engine = Embedded(platform=platform, token=platform.ids())
-    app = routes_app(platform.settings, lambda _: at_work(platform, engine))
+    intake = intake_for(platform)
+    app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake))
     app.state.platform = platform
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
     app.state.gate = Gate()
+    app.state.intake = intake
     app.state.limits = Limits(platform.monotonic)
     oidc = platform.settings.oidc
     app.state.provider = Provider(oidc, platform) if oidc else None
     return app
+
+
+def intake_for(platform: Platform) -> Intake:
+    """Where a platform's telemetry goes: files in its own directory."""
+    log = SampleLog(
+        platform.store,
+        platform.state_dir,
+        platform.source,
+        platform.ids,
+        most_bytes=platform.limits.telemetry_file_bytes,
+    )
+    return Intake(log, platform.clock, free_of(platform.state_dir))
 
 
 def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAPI:

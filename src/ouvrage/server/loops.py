@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from ouvrage.base.time import SECOND
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
+from ouvrage.server.intake import Intake
 from ouvrage.server.reconcile import reconcile
 from ouvrage.server.wakes import ENGINE
 
@@ -23,14 +24,16 @@ _TO_END = "end"
 
 
 @asynccontextmanager
-async def at_work(platform: Platform, engine: Embedded) -> AsyncGenerator[None]:
-    """The loops run while the application does."""
+async def at_work(platform: Platform, engine: Embedded, intake: Intake) -> AsyncGenerator[None]:
+    """The loops run while the application does, and telemetry is taken."""
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
     ]
     if platform.limits.tick_us == 0:
         loops = []
+    await run_in_threadpool(intake.refill, platform.store, platform.source, platform.state_dir)
+    intake.start()
     for loop in loops:
         loop.start()
     try:
@@ -39,6 +42,7 @@ async def at_work(platform: Platform, engine: Embedded) -> AsyncGenerator[None]:
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        await run_in_threadpool(intake.stop)
 
 
 class _Loop(threading.Thread):

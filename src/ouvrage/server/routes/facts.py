@@ -1,41 +1,37 @@
 """``/v1/facts`` and ``/v1/runs``: runs sent from where they were metered, and read by those whose they are.
 
-A member's token and a node's key come to the same address: what each may send is decided from who asks. A body is read under a limit
-of time, because whoever sends one slowly holds a place that others wait for.
+A member's token and a node's key come to the same address: what each may send is decided from who asks.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from ouvrage.server.access import AnyoneDep, PageDep, PlatformDep, UserDep, acts, cut, gate_of
-from ouvrage.server.errors import Refused
+from ouvrage.server.access import (
+    AnyoneDep,
+    PageDep,
+    PlatformDep,
+    UserDep,
+    acts,
+    binary_body,
+    body_of,
+    cut,
+    gate_of,
+)
 from ouvrage.server.services import facts, runs
 from ouvrage.wire.api import Listed
 from ouvrage.wire.facts import FactsTaken, RunShown, RunTold
 
 router = APIRouter(tags=["runs"])
 
-BODY_S = 120.0
 _PROJECT = Query(max_length=200, description="The project of a new run, by name or id; else main.")
 Project = Annotated[str | None, _PROJECT]
-_BODY = {
-    "required": True,
-    "content": {"application/gzip": {"schema": {"type": "string", "format": "binary"}}},
-}
 
 
-def _taking(action: str) -> dict[str, object]:
-    said = acts(action)
-    said["openapi_extra"] = {**said["openapi_extra"], "requestBody": _BODY}
-    return said
-
-
-@router.post("/v1/facts", **_taking("run.push"))
+@router.post("/v1/facts", **binary_body(acts("run.push")))
 async def receive(
     request: Request, platform: PlatformDep, actor: AnyoneDep, project: Project = None
 ) -> FactsTaken:
@@ -44,19 +40,6 @@ async def receive(
         await run_in_threadpool(facts.check_sender, platform, actor, project)
         content = await body_of(request)
         return await run_in_threadpool(facts.receive, platform, actor, project, content)
-
-
-async def body_of(request: Request) -> bytes:
-    """The whole body, 408 where it takes too long to come."""
-    try:
-        return await asyncio.wait_for(request.body(), BODY_S)
-    except asyncio.TimeoutError as error:
-        raise Refused(
-            "request/slow",
-            f"the body did not come within {BODY_S:g} s",
-            status=408,
-            hint="send it again, in smaller parts where the line is slow",
-        ) from error
 
 
 @router.get("/v1/runs", **acts("run.read"))

@@ -39,12 +39,12 @@ sample_logs = Table(
     "sample_logs",
     metadata,
     Column("log", Text, primary_key=True),
+    # The source of the server whose directory the file stands in.
+    Column("source", Text, nullable=False),
     # Up to where the file of this name was acknowledged; what follows there was promised to nobody.
     Column("bytes", BigInteger, nullable=False),
     Column("batches", BigInteger, nullable=False),
     Column("from_us", BigInteger, nullable=False),
     Column("to_us", BigInteger, nullable=False),
     Column("begun_us", BigInteger, nullable=False),
-    # Whether its writer is done with it: it may be sealed.
-    Column("closed", Integer, nullable=False),
 )

@@ -36,8 +36,8 @@ def upgrade() -> None:
     op.create_table(
         "sample_logs",
         sa.Column("log", sa.Text, primary_key=True, nullable=False),
+        sa.Column("source", sa.Text, nullable=False),
         *_big("bytes", "batches", "from_us", "to_us", "begun_us"),
-        sa.Column("closed", sa.Integer, nullable=False),
     )
 
 
