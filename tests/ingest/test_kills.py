@@ -46,7 +46,7 @@ class World:
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["tests.ingest.test_kills"])
         self.url, self.keys = "", list[tuple[str, str]]()
-        self.over = threading.Event()
+        self.over, self.up = threading.Event(), threading.Event()
         self.acked = [0] * NODES
         self.runs: dict[str, Any] = {}
         self.answers = threading.Semaphore(0)
@@ -60,6 +60,7 @@ class World:
         assert hear.poll(60), "the server does not start"
         self.url, self.source, self.token, made = hear.recv()
         self.keys = self.keys or made
+        self.up.set()
         return child
 
     def _send(self, http: httpx2.Client, key: str, path: str, content: bytes) -> Any:
@@ -68,6 +69,7 @@ class World:
             try:
                 answer = post(http, key, content, self.url + path)
             except httpx2.TransportError:
+                self.up.wait(60)
                 continue
             if answer.status_code < 500:
                 self.answers.release()
@@ -87,7 +89,7 @@ class World:
             number = 1
             while True:
                 run = run_id(number)
-                content = exported_run(spool(run, [1.0] * 200, label="r"))
+                content = exported_run(spool(run, [1.0] * 120, label="r"))
                 answer = self._send(http, self.token, "/v1/facts", content)
                 if answer is None:
                     return
@@ -124,12 +126,14 @@ def test_killed_in_the_middle(tmp_path: Path, kills: int) -> None:
         for kill in range(kills):
             for _ in range(3 + kill % 7):  # so many answers, then the blow
                 assert world.answers.acquire(timeout=60), "nothing is answered"
+            world.up.clear()
             os.kill(child.pid, signal.SIGKILL)
             child.join(60)
             child = world.start()
         assert world.answers.acquire(timeout=60)
     finally:
         world.over.set()
+        world.up.set()
         for thread in threads:
             thread.join(60)
         child.kill()

@@ -36,7 +36,7 @@ BODY_S = 120.0
 _bearer = HTTPBearer(auto_error=False, description="A token, or a node's own key.")
 
 
-def platform_of(request: Request) -> Platform:
+async def platform_of(request: Request) -> Platform:
     """The platform that this application serves."""
     return request.app.state.platform
 
@@ -51,7 +51,7 @@ def limits_of(request: Request) -> Limits:
     return request.app.state.limits
 
 
-def engine_of(request: Request) -> Embedded:
+async def engine_of(request: Request) -> Embedded:
     """The engine of this process."""
     return request.app.state.engine
 
@@ -103,14 +103,14 @@ def anyone(
 AnyoneDep = Annotated[Actor, Depends(anyone)]
 
 
-def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
+async def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
     """Who asks, who must be a user."""
     if actor.kind != "user":
         raise may_not("use what is for people", ("any user",))
     return actor
 
 
-def node(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
+async def node(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
     """Which node asks, by its own key."""
     if actor.kind != "node":
         raise may_not("speak as a node", ("a node",))
@@ -121,7 +121,7 @@ UserDep = Annotated[Actor, Depends(user)]
 NodeDep = Annotated[Actor, Depends(node)]
 
 
-def once(
+async def once(
     request: Request,
     platform: PlatformDep,
     actor: UserDep,
@@ -152,7 +152,7 @@ class Page:
     after: str
 
 
-def page(
+async def page(
     limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = 50,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
 ) -> Page:

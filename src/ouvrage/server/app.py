@@ -31,6 +31,8 @@ from ouvrage.server.services.audit import note_refusal
 from ouvrage.store.telemetry import SampleLog
 
 ROUTES = (
+    "samples",
+    "runner",
     "health",
     "me",
     "organisations",
@@ -44,11 +46,9 @@ ROUTES = (
     "leases",
     "jobs",
     "job_output",
-    "runner",
     "facts",
-    "samples",
 )
-"""The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
+"""The modules below ``routes/`` whose ``router`` is served; addresses are looked for in this order, what nodes ask all the time first."""
 
 _WORDS = {
     404: ("address/unknown", "there is nothing at this address", "the interface: /v1/openapi.json"),
@@ -103,7 +103,9 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
         separate_input_output_schemas=False,
     )
     for name in ROUTES:
-        app.include_router(importlib.import_module(f"ouvrage.server.routes.{name}").router)
+        # Flat: a router within the application is asked again about each of its routes, at every request.
+        router = importlib.import_module(f"ouvrage.server.routes.{name}").router
+        app.router.routes.extend(router.routes)
     app.add_exception_handler(OuvrageError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

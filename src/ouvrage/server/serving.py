@@ -41,6 +41,8 @@ from ouvrage.store.store import open_store
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
 GRACE_SECONDS = 20
+KEEP_ALIVE_SECONDS = 60
+"""An agent posts every ten seconds: it keeps its connection, and TLS its secrets."""
 
 
 @contextmanager
@@ -119,6 +121,7 @@ def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
         proxy_headers=platform.settings.behind_proxy,
         forwarded_allow_ips="127.0.0.1,::1",
         timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         **tls,
     )
     return _Server(config, platform)

@@ -147,11 +147,10 @@ def _named(device: object) -> bool:
 
 
 def _times(said: Any) -> tuple[int, ...]:
-    steps = _whole(said, MOST_TIMES)
-    times = tuple(accumulate(steps))
-    if not times or times[0] < 0 or times[-1] >= _LATEST or (steps[1:] and min(steps[1:]) < 1):
+    times = _summed(said, MOST_TIMES)
+    if not times or times[0] < 0 or times[-1] >= _LATEST or (said[1:] and min(said[1:]) < 1):
         raise ValueError("times are no moments that rise")
-    return times
+    return tuple(times)
 
 
 def _columns(
@@ -166,33 +165,42 @@ def _columns(
         raise ValueError(f"{kind} is no table of known columns")
     found: dict[str, Column] = {}
     for name, column in said.items():
-        values: list[int | None] = list(accumulate(_whole(column, rows)))
+        values = _summed(column, rows)
         if len(values) != rows:
             raise ValueError(f"{kind}.{name} holds {len(values)} values for {rows} rows")
-        if rows and not (min(values) >= 0 and max(values) <= known[name]):  # pyright: ignore[reportArgumentType, reportOptionalOperand] -- nothing is taken out yet
+        if rows and (min(values) < 0 or max(values) > known[name]):
             raise ValueError(f"{kind}.{name} holds a value that cannot be")
         key = f"{kind}.{name}"
         if key in missing:
             used.add(key)
-            _take_out(values, _whole(missing[key], rows))
-        found[name] = values
+            found[name] = _with_gaps(values, missing[key])
+        else:
+            found[name] = values
     return found
 
 
-def _take_out(values: list[int | None], steps: Sequence[int]) -> None:
-    """Make None what was not read; the places are told as differences too."""
-    places = list(accumulate(steps))
-    if not places or places[0] < 0 or places[-1] >= len(values) or min([1, *steps[1:]]) < 1:
+def _with_gaps(values: list[int], said: Any) -> list[int | None]:
+    """The values, None where one was not read; the places are told as differences too."""
+    places = _summed(said, len(values))
+    if not places or places[0] < 0 or places[-1] >= len(values) or min([1, *said[1:]]) < 1:
         raise ValueError("what is missing stands in no row")
+    found: list[int | None] = [*values]
     for place in places:
-        values[place] = None
+        found[place] = None
+    return found
 
 
-def _whole(said: Any, most: int) -> list[int]:
-    """A list of whole numbers, no longer than ``most``; true and false are none."""
-    if not isinstance(said, list) or len(said) > most or not set(map(type, said)) <= {int}:
-        raise ValueError("not a list of whole numbers in its bounds")
-    return said
+def _summed(said: Any, most: int) -> list[int]:
+    """The sums of a list of differences, no longer than ``most``.
+
+    A text, a list or null in it cannot be added to a number, and a fraction leaves one at the end; so first and last are looked at.
+    """
+    if not isinstance(said, list) or len(said) > most:
+        raise ValueError("not a list in its bounds")
+    sums = list(accumulate(said))
+    if sums and not (type(sums[0]) is int and type(sums[-1]) is int):
+        raise ValueError("not whole numbers")
+    return sums
 
 
 def _packed(key: str, values: Column, missing: dict[str, list[int]]) -> list[int]:
