@@ -115,7 +115,7 @@ def _prepare(place: Path, agents: int) -> Known:
 
 
 def _serve(place: Path) -> None:
-    from ouvrage.server.serving import server_of
+    from ouvrage.server.serving import server_of, settle
     from ouvrage.server.starting import Listen, bound
 
     _pin(0)
@@ -124,6 +124,7 @@ def _serve(place: Path) -> None:
         server = server_of(platform, listen)
         _take_events(server.config.app, platform)
         print(sock.getsockname()[1], flush=True)
+        settle()
         server.run(sockets=[sock])
 
 
@@ -260,6 +261,12 @@ def _cpu_s(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _waited_s(pid: int) -> float:
+    """Seconds that threads of a process were ready and had no core."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text("ascii").split()[1]) for task in tasks) / 1e9
+
+
 async def _measured(port: int, pid: int, known: Known, options: argparse.Namespace) -> int:
     quiet = await _interactive(port, known.token, 5.0, asyncio.Event())
     fleet = await _fleet(port, pid, known, options.seconds)
@@ -270,11 +277,12 @@ async def _measured(port: int, pid: int, known: Known, options: argparse.Namespa
 
 @dataclass(frozen=True)
 class Fleet:
-    """What the fleet's load took: processor time as a share of a core, how long posts and interactive calls took."""
+    """How long posts and interactive calls took; the share of a core the server had, and that it waited for while others had it."""
 
     posts: list[float]
     calls: list[float]
     core: float
+    others: float
     refused: int
 
 
@@ -299,12 +307,13 @@ async def _fleet(port: int, pid: int, known: Known, seconds: float) -> Fleet:
             await asyncio.sleep(max(0.0, EVERY_S - (time.perf_counter() - begun)))
         line.close()
 
-    began, used = time.perf_counter(), _cpu_s(pid)
+    began, used, waited = time.perf_counter(), _cpu_s(pid), _waited_s(pid)
     calls = asyncio.create_task(_interactive(port, known.token, 3600.0, over))
     await asyncio.gather(*(agent(number, key) for number, key in enumerate(known.keys)))
-    core = (_cpu_s(pid) - used) / (time.perf_counter() - began)
+    took = time.perf_counter() - began
+    core, others = (_cpu_s(pid) - used) / took, (_waited_s(pid) - waited) / took
     over.set()
-    return Fleet(posts, await calls, core, refused)
+    return Fleet(posts, await calls, core, others, refused)
 
 
 async def _interactive(port: int, token: str, seconds: float, over: asyncio.Event) -> list[float]:
@@ -391,6 +400,7 @@ def _say(
     print(f"{options.agents:,} agents, {rows} samples from each every {EVERY_S:g} s: {rate:,.0f} a second,")
     print("the server on one core, SQLite waiting for the disk:")
     print(f"  processor               {fleet.core:7.0%} of the core")
+    print(f"  waited for the core     {fleet.others:7.0%} of the time, while other programs had it")
     print(f"  told to come back       {fleet.refused:7,} of {len(fleet.posts):,} posts")
     for name, took in (
         ("a batch is answered", fleet.posts),

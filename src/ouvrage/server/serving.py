@@ -7,6 +7,7 @@ address, and that SIGTERM ends it after the requests under way. Where it listens
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 import socket
@@ -127,6 +128,12 @@ def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
     return _Server(config, platform)
 
 
+def settle() -> None:
+    """Take what stands for as long as the server out of the collector's rounds: each of them would hold up a request."""
+    gc.collect()
+    gc.freeze()
+
+
 class _Server(uvicorn.Server):
     """A server that first tells whoever waits for something (orders, a log's next line) to stop waiting."""
 
@@ -202,6 +209,7 @@ def serve(server: Opened) -> None:
         (directory / PID).write_text(f"{os.getpid()}\n", "ascii")
         if runner is not None:
             runner.start()
+        settle()
         web.run(sockets=[server.sock])
     finally:
         if runner is not None:
