@@ -134,6 +134,8 @@ KINDS: dict[tuple[str, int], type] = {
         machines.FenceSet,
         machines.NodeListed,
         ingest.RunReceived,
+        ingest.TelemetrySealed,
+        ingest.TelemetryDropped,
         dues.LeaseCharge,
         dues.Payment,
         dues.Budget,

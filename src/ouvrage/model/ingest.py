@@ -25,3 +25,36 @@ class RunReceived:
     project: str
     attempt: bool
     by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySealed:
+    """A file of samples is whole, and has this hash: what nodes sent between two moments by their own clocks.
+
+    ``samples`` are its rows, one a moment for each GPU and one for its node; ``batches`` are those that it was made from.
+    """
+
+    KIND: ClassVar[str] = "telemetry.sealed"
+    VERSION: ClassVar[int] = 1
+
+    file: str
+    sha256: str
+    size_bytes: int
+    batches: int
+    samples: int
+    from_us: int
+    to_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryDropped:
+    """A file of samples was removed, and ``why``: how long telemetry is kept has a limit, and what is missing is said."""
+
+    KIND: ClassVar[str] = "telemetry.dropped"
+    VERSION: ClassVar[int] = 1
+
+    file: str
+    size_bytes: int
+    from_us: int
+    to_us: int
+    why: str

@@ -86,6 +86,7 @@ def intake_for(platform: Platform) -> Intake:
         platform.source,
         platform.ids,
         most_bytes=platform.limits.telemetry_file_bytes,
+        most_us=platform.limits.telemetry_file_us,
     )
     return Intake(log, platform.clock, free_of(platform.state_dir))
 

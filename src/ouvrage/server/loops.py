@@ -16,6 +16,7 @@ from ouvrage.base.time import SECOND
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
 from ouvrage.server.intake import Intake
+from ouvrage.server.keeping import keep
 from ouvrage.server.reconcile import reconcile
 from ouvrage.server.wakes import ENGINE
 
@@ -29,6 +30,7 @@ async def at_work(platform: Platform, engine: Embedded, intake: Intake) -> Async
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
+        _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
     ]
     if platform.limits.tick_us == 0:
         loops = []

@@ -69,16 +69,19 @@ class SampleLog:
     """Where one server keeps batches. One thread appends."""
 
     def __init__(
-        self, store: Store, home: Path, source: str, ids: Callable[[], str], *, most_bytes: int
+        self, store: Store, home: Path, source: str, ids: Callable[[], str], *, most_bytes: int, most_us: int
     ) -> None:
         self._engine = store.engine
         self._home = home
         self._source = source
         self._ids = ids
-        self._most = most_bytes
+        self._most_bytes = most_bytes
+        self._most_us = most_us
         self._last: dict[Key, int] = {}
         self._file: tuple[str, FrameFile] | None = None
+        self._open: str | None = None
         self._span = (0, 0)
+        self._begun_us = 0
 
     def append(self, group: Sequence[Offered], now_us: int) -> list[Kept]:
         """Keep those that follow what is kept already, all of them durably or none; one outcome each.
@@ -124,6 +127,8 @@ class SampleLog:
     def _keep(
         self, new: Sequence[Offered], before: dict[Key, int], last: dict[Key, int], now_us: int
     ) -> None:
+        if self._file and now_us >= self._begun_us + self._most_us:
+            self.close()
         log, file = self._file or self._begin(now_us)
         file.append([each.frame for each in new])
         begins = min(each.from_us for each in new)
@@ -133,18 +138,18 @@ class SampleLog:
             _move(connection, moved, now_us)
             self._count(connection, log, file.bytes, len(new), begins, ends)
         self._last |= {key: to for key, (_, to) in moved.items()}
-        if file.bytes >= self._most:
+        if file.bytes >= self._most_bytes:
             self.close()
 
     def _begin(self, now_us: int) -> tuple[str, FrameFile]:
-        log = self._ids()
+        log = self._open = self._ids()  # said before the tables say it: it is never taken for a finished one
         with writing(self._engine) as connection:
             row = {
                 "log": log, "source": self._source, "bytes": 0, "batches": 0, "from_us": 0,
                 "to_us": 0, "begun_us": now_us,
             }  # fmt: skip
             connection.execute(insert(sample_logs).values(**row))
-        self._span = (0, 0)
+        self._span, self._begun_us = (0, 0), now_us
         self._file = (log, FrameFile(path_of(self._home, log)))
         return self._file
 
@@ -168,6 +173,7 @@ class SampleLog:
         if self._file is not None:
             self._file[1].close()
             self._file = None
+        self._open = None
 
     def _leave(self) -> None:
         """Forget what may not be so any more: the numbers, and the file with bytes that count for nothing."""
@@ -177,7 +183,7 @@ class SampleLog:
     @property
     def open_log(self) -> str | None:
         """The file that is being written to."""
-        return self._file[0] if self._file else None
+        return self._open
 
 
 def _judge(each: Offered, last: dict[Key, int]) -> Kept:
