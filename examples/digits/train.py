@@ -108,8 +108,15 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1, help="loader processes")
     parser.add_argument("--compute-core", type=int, help="CPU number for the training process")
     parser.add_argument("--loader-core", type=int, help="CPU number for the loader processes")
+    parser.add_argument(
+        "--spread", action="store_true", help="train on the first core of ours, load on the last"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.spread:
+        ours = sorted(os.sched_getaffinity(0))
+        options.compute_core, options.loader_core = ours[0], ours[-1]
+    return options
 
 
 def main() -> None:

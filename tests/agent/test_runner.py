@@ -30,10 +30,10 @@ class Agent:
     def start(self, *more: str) -> None:
         words = [sys.executable, "-m", "ouvrage", "agent", "run", "--state", str(self.state)]
         words += ["--server", self.server.url, "--enrol-file", str(self.token), "--name", "here"]
-        log = open(self.state.parent / "agent.txt", "ab")
+        log = os.open(self.state.parent / "agent.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
         self.process = subprocess.Popen([*words, *more], env=environment, stdout=log, stderr=log)
-        log.close()
+        os.close(log)
 
     @property
     def running(self) -> bool:
@@ -195,7 +195,8 @@ def _holder(lock: Path) -> int:
     ("changed", "word"),
     [
         ({"devices": ["GPU-none"]}, "GPU-none"),
-        ({"isolation": "none"}, "isolation none"),
+        ({"isolation": "podman", "image": "localhost/x:1"}, "isolation podman"),
+        ({"image": "localhost/x:1"}, "do not go together"),
         ({"inputs": [{"path": "a", "name": "../../etc/passwd"}]}, "no name of a file"),
         ({"inputs": [{"path": "../a", "name": "a"}]}, ".."),
         ({"workdir": "/usr/x"}, "/usr/x"),

@@ -62,9 +62,9 @@ class Home:
         """The same in this process, many times faster; only signals and start-up differ."""
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
-            for name in ("OUVRAGE_HOME", "OUVRAGE_STORE"):
-                if name in self.environment:
-                    patched.setenv(name, self.environment[name])
+            for name, value in self.environment.items():
+                if name.startswith("OUVRAGE_"):
+                    patched.setenv(name, value)
             patched.chdir(self.path.parent)
             code = main(arguments)
         return Said(code, out.getvalue(), err.getvalue())

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import NANO
 from ouvrage.books.journal import Journal, journal, lines_of
 from ouvrage.books.laws import journal_breaches
-from ouvrage.books.money import NANO
 from ouvrage.model.assets import AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill
 from ouvrage.model.earnings import ChannelInvoice

@@ -7,9 +7,9 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ouvrage.base.numbers import NANO
 from ouvrage.books.account import account, profit_nano
 from ouvrage.books.against_plan import AgainstPlan, against_plan
-from ouvrage.books.money import NANO
 from ouvrage.books.pnl import COSTS
 from ouvrage.model.plans import OwnerPlan, PlannedCost, PlannedSale
 from tests.books.owner import DAY, HOUR, Owner, day

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import decimal_text
+from ouvrage.base.numbers import NANO, decimal_text
 from ouvrage.base.time import DAY, utc_text
 from ouvrage.books.bank_items import claims, lines
 from ouvrage.books.by_hand import by_hand, paying
 from ouvrage.books.differences import settled
 from ouvrage.books.journal import journal
 from ouvrage.books.laws import bank_breaches
-from ouvrage.books.money import NANO
 from ouvrage.books.reconcile import Reconciled, document_totals, line_totals, reconciled
 from ouvrage.books.reconcile_bank import Banked, banked
 from ouvrage.model.cash import BankLine, CostBill, PaymentMatched

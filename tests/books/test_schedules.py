@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import NANO, nano
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.books.depreciation import book_value, depreciation
 from ouvrage.books.loans import interest_in, loan_schedule
-from ouvrage.books.money import NANO, nano
 from ouvrage.books.period import Period, months_later
 from ouvrage.books.record import Known
 from ouvrage.model.assets import Asset, AssetRetired, Loan

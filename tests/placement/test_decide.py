@@ -41,7 +41,9 @@ def test_whole_gpus_and_cores_by_number():
 
 
 def test_gpus_of_one_job_are_of_one_model():
-    mixed = replace(N4, devices=(*N4.devices[:2], *(replace(d, model="H100") for d in N4.devices[2:])))
+    mixed = replace(
+        N4, devices=(*N4.devices[:2], *(replace(d, model="H100") for d in N4.devices[2:]))
+    )
     made = _plan(job("a", gpus=3), job("b", gpus=2, gpu="NVIDIA H100"), nodes=(mixed,))
     assert _started(made) == ["b"]
     assert made.starts[0].placed.devices == ("n4-g2", "n4-g3")
@@ -109,13 +111,21 @@ def test_with_no_limit_on_what_runs_only_what_the_first_does_not_need_is_used():
         running=(busy,),
     )
     assert _started(made) == ["cores"]
-    told = explain(Snapshot(nodes=(N4,), waiting=(job("big", gpus=4),), running=(busy,)), "big", NOW)
+    told = explain(
+        Snapshot(nodes=(N4,), waiting=(job("big", gpus=4),), running=(busy,)), "big", NOW
+    )
     assert told is not None
     assert told.latest_us is None
     assert "no time limit" in told.latest_why
 
 
-LEASE = Lease(lease="L", kind="term", project="p", placed=placed(N4, devices=2, cpus=4, memory=8000), until_us=None)
+LEASE = Lease(
+    lease="L",
+    kind="term",
+    project="p",
+    placed=placed(N4, devices=2, cpus=4, memory=8000),
+    until_us=None,
+)
 
 
 def test_a_lease_keeps_its_place_and_its_queue_keeps_its_order():
@@ -134,9 +144,13 @@ def test_a_lease_keeps_its_place_and_its_queue_keeps_its_order():
     assert _words(made, "small") == "waits its turn in its lease: 1 of your jobs is ahead"
     assert _code(made, "outside") == "placement/waits-gpu"
     first = _plan(
-        job("wide", at=0, lease="L", gpus=2), job("small", at=1, priority=1, lease="L", gpus=1), leases=(LEASE,)
+        job("wide", at=0, lease="L", gpus=2),
+        job("small", at=1, priority=1, lease="L", gpus=1),
+        leases=(LEASE,),
     )
-    assert [(s.job, s.lease, s.placed.devices) for s in first.starts] == [("small", "L", ("n4-g0",))]
+    assert [(s.job, s.lease, s.placed.devices) for s in first.starts] == [
+        ("small", "L", ("n4-g0",))
+    ]
 
 
 def test_what_can_never_run_in_a_lease_holds_nobody_up():
@@ -199,7 +213,9 @@ def _soft(name: str, first: int, **more: Any):
 def test_the_newest_interruptible_work_of_lower_standing_makes_room():
     soft = (_soft("old", 0, started_us=NOW - 5 * HOUR), _soft("new", 1, started_us=NOW - HOUR))
     made = _plan(job("firm", gpus=2, standing=standing_of(interruptible=False)), running=soft)
-    assert [(p.attempt, p.for_job, p.notice_us) for p in made.preempt] == [("a-new", "firm", 2 * MINUTE)]
+    assert [(p.attempt, p.for_job, p.notice_us) for p in made.preempt] == [
+        ("a-new", "firm", 2 * MINUTE)
+    ]
     assert _code(made, "firm") == "placement/notice"
     equal = _plan(job("other", gpus=2, standing=0), running=soft)
     assert not equal.preempt
@@ -210,19 +226,26 @@ def test_the_newest_interruptible_work_of_lower_standing_makes_room():
 
 
 def test_nothing_is_interrupted_twice_nor_where_the_place_is_free_soon_anyway():
-    leaving = (_soft("old", 0, ends=None), _soft("new", 1, ends=None, stopping=True))
-    made = _plan(job("firm", gpus=2, standing=1), running=leaving)
-    assert not made.preempt
-    assert made.waits[0].detail["by"] == NOW + 2 * MINUTE + Policy().turnover_us
+    for ends in (None, NOW + 9 * HOUR):
+        leaving = (_soft("old", 0), _soft("new", 1, ends=ends, stopping=True))
+        made = _plan(job("firm", gpus=2, standing=1), running=leaving)
+        assert not made.preempt
+        assert made.waits[0].detail["by"] == NOW + 2 * MINUTE + Policy().turnover_us
     soon = (_soft("old", 0, ends=NOW + 4 * MINUTE), _soft("new", 1))
     assert not _plan(job("firm", gpus=2, standing=1), running=soon).preempt
 
 
 def test_an_interruptible_term_lease_ends_as_a_whole():
-    soft = replace(LEASE, interruptible=True, notice_us=MINUTE, placed=placed(N4, devices=4, cpus=8))
+    soft = replace(
+        LEASE, interruptible=True, notice_us=MINUTE, placed=placed(N4, devices=4, cpus=8)
+    )
     inside = running("in", placed(N4, devices=1, cpus=1), None, lease="L", interruptible=True)
     made = _plan(job("firm", gpus=1, standing=1), leases=(soft,), running=(inside,))
     assert [(p.attempt, p.lease) for p in made.preempt] == [(None, "L")]
+    told = replace(soft, stopping=True)
+    again = _plan(job("firm", gpus=1, standing=1), leases=(told,), running=(inside,))
+    assert not again.preempt
+    assert again.waits[0].detail["by"] == NOW + MINUTE + Policy().turnover_us
 
 
 def test_a_lease_is_granted_where_nothing_waiting_needs_the_place():

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,37 +17,45 @@ from ouvrage.placement.explain import explain
 from ouvrage.placement.order import own_order
 from ouvrage.placement.places import model_name
 from ouvrage.placement.preempt import victims_of
-from ouvrage.placement.snapshot import Needs, Node, Snapshot, Waiting
+from ouvrage.placement.snapshot import Lease, Needs, Node, Running, Snapshot, Waiting
 from ouvrage.placement.why import WORDS
 from tests.placement.worlds import NOW, needs_drawn, snapshots
 
 FAR = 2**62
-MANY = settings(max_examples=600, deadline=None)
+MANY = settings(max_examples=300, deadline=None)
 
 
-def _holders(snapshot: Snapshot, starts: Iterable[tuple[Placed, int | None]]) -> list[tuple[Placed, int | None]]:
+def _holders(
+    snapshot: Snapshot, starts: Iterable[tuple[Placed, int | None]]
+) -> list[tuple[Placed, int | None]]:
     """Everything that takes something of a node by itself, and by when it has gone."""
     terms = {lease.lease for lease in snapshot.leases}
     soon = NOW + snapshot.policy.turnover_us
-    held = [(lease.placed, lease.until_us) for lease in snapshot.leases]
-    for run in snapshot.running:
-        if run.lease not in terms:
-            ends = soon + run.notice_us if run.stopping and run.ends_by_us is None else run.ends_by_us
-            held.append((run.placed, ends))
-    overdue = [(where, soon if by is not None and by <= NOW else by) for where, by in held]
-    return [*overdue, *starts]
+    held = [(lease.placed, _gone(lease, lease.until_us, soon)) for lease in snapshot.leases]
+    held += [
+        (run.placed, _gone(run, run.ends_by_us, soon))
+        for run in snapshot.running
+        if run.lease not in terms
+    ]
+    return [*held, *starts]
+
+
+def _gone(what: Running | Lease, by: int | None, soon: int) -> int | None:
+    if what.stopping:
+        return min(soon + what.notice_us, by if by is not None and by > NOW else FAR)
+    return soon if by is not None and by <= NOW else by
 
 
 def _fits(on: Node, held: list[Placed], needs: Needs) -> bool:
     here = [each for each in held if each.node == on.node]
     taken = {d for each in here for d in each.devices}
     free = Counter(
-        model_name(d.model, d.memory_mib) for d in on.devices if not d.fenced and d.device not in taken
+        model_name(d.model, d.memory_mib)
+        for d in on.devices
+        if not d.fenced and d.device not in taken
     )
-    if needs.gpu is not None:
-        gpus = free[model_name(needs.gpu)]
-    else:
-        gpus = max(free.values(), default=0)
+    most = max(free.values(), default=0)
+    gpus = most if needs.gpu is None else free[model_name(needs.gpu)]
     return (
         gpus >= needs.gpus
         and len(set(on.cpus) - {c for each in here for c in each.cpus}) >= needs.cpus
@@ -119,14 +128,18 @@ def test_each_waiting_job_starts_or_has_one_reason(snapshot: Snapshot) -> None:
 
 
 @MANY
-@given(snapshots(), st.randoms(use_true_random=False))
-def test_the_order_of_what_is_told_does_not_matter(snapshot: Snapshot, chance) -> None:
+@given(snapshots(), st.integers(0, 2**40))
+def test_the_order_of_what_is_told_does_not_matter(snapshot: Snapshot, seed: int) -> None:
+    chance = Random(seed)
+
     def mixed(items):
         return tuple(chance.sample(items, len(items)))
 
     other = replace(
         snapshot,
-        nodes=tuple(replace(n, devices=mixed(n.devices), cpus=mixed(n.cpus)) for n in mixed(snapshot.nodes)),
+        nodes=tuple(
+            replace(n, devices=mixed(n.devices), cpus=mixed(n.cpus)) for n in mixed(snapshot.nodes)
+        ),
         leases=mixed(snapshot.leases),
         running=mixed(snapshot.running),
         waiting=mixed(snapshot.waiting),
@@ -170,7 +183,9 @@ def test_every_kept_place_is_as_good_as_it_was_said_to_be(snapshot: Snapshot) ->
         if kept.at_us is not None:
             there = [w for w, by in held if w not in gone and (by is None or by > kept.at_us)]
             assert _fits(kept.room.node, there, kept.job.needs)
-    assert len({kept.room.node.node for kept in planning.promises.values()}) == len(planning.promises)
+    assert len({kept.room.node.node for kept in planning.promises.values()}) == len(
+        planning.promises
+    )
 
 
 @MANY
@@ -216,16 +231,26 @@ def test_a_lease_s_own_queue_stays_in_the_lease_and_in_order(snapshot: Snapshot)
                 inside.append(placed)
         assert sum(p.memory_mib for p in inside) <= lease.placed.memory_mib or len(inside) == 1
         assert max(Counter(d for p in inside for d in p.devices).values(), default=1) == 1
-        waits = [n for n, j in enumerate(line) if reasons.get(j.job) in ("placement/lease-busy", "placement/lease-behind")]
+        waits = [
+            n
+            for n, j in enumerate(line)
+            if reasons.get(j.job) in ("placement/lease-busy", "placement/lease-behind")
+        ]
         starts = [n for n, j in enumerate(line) if j.job in started]
         if waits and starts:
             assert max(starts) < min(waits)
-    assert all(s.lease is None for s in made.starts if s.job in {j.job for j in snapshot.waiting if not j.lease})
+    assert all(
+        s.lease is None
+        for s in made.starts
+        if s.job in {j.job for j in snapshot.waiting if not j.lease}
+    )
 
 
 @MANY
 @given(snapshots())
-def test_only_interruptible_work_of_lower_rank_is_interrupted_and_only_where_it_helps(snapshot: Snapshot) -> None:
+def test_only_interruptible_work_of_lower_rank_is_interrupted_and_only_where_it_helps(
+    snapshot: Snapshot,
+) -> None:
     planning = Planning(snapshot, NOW)
     made = planning.plan()
     jobs = {j.job: j for j in snapshot.waiting}
@@ -238,7 +263,9 @@ def test_only_interruptible_work_of_lower_rank_is_interrupted_and_only_where_it_
             victim = victims[each.attempt, each.lease]
             lower = victim.standing < job.standing
             own = each.attempt is not None and victim.project == job.project
-            assert lower or (own and victim.standing == job.standing and victim.priority < job.priority)
+            assert lower or (
+                own and victim.standing == job.standing and victim.priority < job.priority
+            )
             assert each.notice_us == victim.notice_us
             source = runs[each.attempt] if each.attempt else leases[each.lease]
             assert source.interruptible
@@ -250,15 +277,21 @@ def test_only_interruptible_work_of_lower_rank_is_interrupted_and_only_where_it_
         starts = [s for s in made.starts if s.lease is None and _blocked_before(s.why) <= place]
         held = [w for w, _ in _holders(snapshot, [(s.placed, s.by_us) for s in starts])]
         for spared in places:  # each one is needed: with it still there the job would not fit now
-            assert not _fits(kept.room.node, [w for w in held if w not in places or w == spared], job.needs)
+            assert not _fits(
+                kept.room.node, [w for w in held if w not in places or w == spared], job.needs
+            )
     touched = [(p.attempt, p.lease) for p in made.preempt]
     assert len(touched) == len(set(touched))
-    assert {w.job for w in made.waits if w.code == "placement/notice"} == {p.for_job for p in made.preempt}
+    assert {w.job for w in made.waits if w.code == "placement/notice"} == {
+        p.for_job for p in made.preempt
+    }
 
 
 @MANY
 @given(snapshots(), needs_drawn(), st.sampled_from([None, NOW + 10 * 60_000_000, NOW + 10**12]))
-def test_a_lease_is_granted_only_beside_what_waits(snapshot: Snapshot, needs: Needs, until: int | None) -> None:
+def test_a_lease_is_granted_only_beside_what_waits(
+    snapshot: Snapshot, needs: Needs, until: int | None
+) -> None:
     answer = grant(snapshot, needs, until, NOW)
     planning = Planning(snapshot, NOW)
     made = planning.plan()
@@ -293,7 +326,11 @@ def test_an_explanation_says_what_the_plan_says(snapshot: Snapshot) -> None:
         assert "nodes" not in as_data
         for name in ("n0", "n1", "n2", "n3"):
             assert f"'{name}'" not in str(as_data)
-        if told.why and told.why.code.startswith("placement/waits-") and told.why.code != "placement/waits-together":
+        if (
+            told.why
+            and told.why.code.startswith("placement/waits-")
+            and told.why.code != "placement/waits-together"
+        ):
             resource = told.why.code.rpartition("-")[2]
             assert resource in {m.resource for m in told.missing}
             assert all(m.free < m.needed for m in told.missing)

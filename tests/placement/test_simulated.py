@@ -99,7 +99,9 @@ class Platform:
 def test_in_a_month_projects_of_weights_1_2_3_get_a_sixth_a_third_and_a_half():
     chance = Random(7)
     weights = {"a": Fraction(1), "b": Fraction(2), "c": Fraction(3)}
-    platform = Platform(nodes=(node("n0", gpus=4, cpus=16), node("n1", gpus=4, cpus=16)), weights=weights)
+    platform = Platform(
+        nodes=(node("n0", gpus=4, cpus=16), node("n1", gpus=4, cpus=16)), weights=weights
+    )
     count = 0
     while platform.now < 30 * DAY:
         for project in weights:
@@ -116,7 +118,9 @@ def test_in_a_month_projects_of_weights_1_2_3_get_a_sixth_a_third_and_a_half():
     total = sum(platform.held.values())
     shares = {p: platform.held[p] / total for p in weights}
     assert shares == pytest.approx({"a": 1 / 6, "b": 1 / 3, "c": 1 / 2}, abs=0.01)
-    assert platform.gpu_us / (8 * platform.now) > 0.93  # a GPU stands idle only where two are being gathered
+    assert (
+        platform.gpu_us / (8 * platform.now) > 0.93
+    )  # a GPU stands idle only where two are being gathered
 
 
 def test_a_wide_job_starts_though_narrow_ones_keep_coming():
@@ -148,7 +152,8 @@ def _openb() -> tuple[tuple[Node, ...], list[tuple[Waiting, int]]]:
     with (data / "openb_node_list_gpu_node.csv").open() as file:
         for row in csv.DictReader(file):
             gpus = tuple(
-                Device(device=f"{row['sn']}/{n}", model=row["model"]) for n in range(int(row["gpu"]))
+                Device(device=f"{row['sn']}/{n}", model=row["model"])
+                for n in range(int(row["gpu"]))
             )
             cores = tuple(range(int(row["cpu_milli"]) // 1000))
             memory = int(row["memory_mib"])
@@ -182,10 +187,14 @@ def _batches(pods: list[tuple[Waiting, int]], size: int) -> Iterator[list[tuple[
         yield pods[start : start + size]
 
 
-@pytest.mark.skipif("OUVRAGE_DATA" not in os.environ, reason="needs OUVRAGE_DATA: openb, a cluster's trace")
+@pytest.mark.skipif(
+    "OUVRAGE_DATA" not in os.environ, reason="needs OUVRAGE_DATA: openb, a cluster's trace"
+)
 def test_a_real_cluster_s_work_is_placed_and_adds_up():
     nodes, pods = _openb()
-    narrow = nodes[::12]  # a twelfth of the cluster and every sixteenth pod: enough to queue, quick to plan
+    narrow = nodes[
+        ::12
+    ]  # a twelfth of the cluster and every sixteenth pod: enough to queue, quick to plan
     platform = Platform(nodes=narrow, weights={})
     wanted: dict[str, int] = {}
     for batch in _batches(pods[::16], 64):

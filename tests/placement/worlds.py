@@ -35,8 +35,12 @@ def node(name: str, gpus: int = 0, cpus: int = 8, model: int = 0, **more: Any) -
     return Node(node=name, name=name, devices=devices, cpus=tuple(range(cpus)), **given)
 
 
-def job(name: str, *, project: str = "p", at: int = 0, needs: Needs | None = None, **more: Any) -> Waiting:
-    fields = {name: more.pop(name) for name in ("gpus", "gpu", "cpus", "memory_mib") if name in more}
+def job(
+    name: str, *, project: str = "p", at: int = 0, needs: Needs | None = None, **more: Any
+) -> Waiting:
+    fields = {
+        name: more.pop(name) for name in ("gpus", "gpu", "cpus", "memory_mib") if name in more
+    }
     return Waiting(
         job=name,
         project=project,
@@ -47,7 +51,9 @@ def job(name: str, *, project: str = "p", at: int = 0, needs: Needs | None = Non
     )
 
 
-def placed(on: Node, devices: int = 0, cpus: int = 1, first: int = 0, skip: int = 0, memory: int = 0) -> Placed:
+def placed(
+    on: Node, devices: int = 0, cpus: int = 1, first: int = 0, skip: int = 0, memory: int = 0
+) -> Placed:
     return Placed(
         node=on.node,
         devices=tuple(d.device for d in on.devices[skip : skip + devices]),
@@ -129,9 +135,13 @@ class _Drawn:
     def hold(self, on: Node) -> None:
         """Fill a part of a node with leases and attempts."""
         pick = self.chance.choice
-        stock = _Stock(on, [d.device for d in on.devices], list(on.cpus), on.memory_mib, on.disk_mib)
+        stock = _Stock(
+            on, [d.device for d in on.devices], list(on.cpus), on.memory_mib, on.disk_mib
+        )
         for n in range(self.chance.randint(0, 4)):
-            where = stock.take(pick([0, 1, 1, 2]), pick([1, 2, 3]), pick([1_000, 20_000]), pick([0, 9_000]))
+            where = stock.take(
+                pick([0, 1, 1, 2]), pick([1, 2, 3]), pick([1_000, 20_000]), pick([0, 9_000])
+            )
             until = pick([None, NOW + 5 * MINUTE, NOW + 2 * HOUR, NOW + 9 * HOUR, NOW - MINUTE])
             terms = {
                 "interruptible": self.one_in(2),
@@ -155,7 +165,15 @@ class _Drawn:
             )
 
     def lease(self, name: str, where: Placed, until: int | None, terms: dict[str, Any]) -> None:
-        lease = Lease(lease=f"t-{name}", kind="term", project="p", placed=where, until_us=until, **terms)
+        lease = Lease(
+            stopping=self.one_in(6),
+            lease=f"t-{name}",
+            kind="term",
+            project="p",
+            placed=where,
+            until_us=until,
+            **terms,
+        )
         self.leases.append(lease)
         if self.one_in(2):
             part = replace(
@@ -179,7 +197,9 @@ class _Drawn:
             time_limit_us=pick([None, 2 * MINUTE, 2 * MINUTE, HOUR, 5 * HOUR]),
             grace_us=pick([0, MINUTE]),
             not_before_us=NOW + MINUTE if self.one_in(20) else 0,
-            holds=tuple(Hold(kind=kind, words=kind) for kind in HOLDS[:2]) if self.one_in(15) else (),
+            holds=tuple(Hold(kind=kind, words=kind) for kind in HOLDS[:2])
+            if self.one_in(15)
+            else (),
         )
 
     def snapshot(self, most: int) -> Snapshot:

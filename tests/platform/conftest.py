@@ -6,6 +6,7 @@ the server's thread starts, so that no test waits for it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,15 +14,36 @@ from pathlib import Path
 import pytest
 
 from tests.platform.working import Working, working_on
-from tests.support.server import Running, running
-from tests.support.stores import addresses, cluster, database, migrated
+from tests.support.server import FRESH_STORES, Running, running
+from tests.support.stores import address, addresses, cluster, database, migrated
 
-__all__ = ("addresses", "cluster", "database", "migrated")
+__all__ = ("address", "addresses", "cluster", "database", "migrated")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def everything_on_postgresql(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With ``OUVRAGE_TEST_DATABASE=postgresql`` every server of these tests keeps its tables there."""
+    if os.environ.get("OUVRAGE_TEST_DATABASE") != "postgresql":
+        yield
+        return
+    running_cluster = request.getfixturevalue("cluster")
+    template = request.getfixturevalue("migrated")
+    FRESH_STORES.append(lambda: running_cluster.like(template))
+    yield
+    FRESH_STORES.pop()
 
 
 @pytest.fixture
 def platform_server(tmp_path: Path) -> Iterator[Running]:
     with running(tmp_path / "state") as server:
+        yield server
+
+
+@pytest.fixture
+def either_server(database: str, address: str, tmp_path: Path) -> Iterator[Running]:
+    """A server on each database in turn."""
+    store = address if database == "postgresql" else None
+    with running(tmp_path / "state", store=store) as server:
         yield server
 
 

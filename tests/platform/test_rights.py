@@ -12,12 +12,13 @@ from ouvrage.server.authorise import ACTIONS, NODE, NODES_TOO, PUBLIC, SCOPES, S
 from ouvrage.server.context import Actor, Held
 from ouvrage.server.credentials import new_secret
 from ouvrage.store.platform.people import NodeKeyRow, add_node_key
+from tests.platform.money_samples import MONEY, MONEY_REFUSED
 from tests.platform.samples import REFUSED_ANYWAY, RIGHTS, SAMPLES, Sample, World
 from tests.platform.work_samples import WORK, WORK_REFUSED
 from tests.support.server import running
 
-SAMPLES = {**SAMPLES, **WORK}
-REFUSED_ANYWAY = {**REFUSED_ANYWAY, **WORK_REFUSED}
+SAMPLES = {**SAMPLES, **WORK, **MONEY}
+REFUSED_ANYWAY = {**REFUSED_ANYWAY, **WORK_REFUSED, **MONEY_REFUSED}
 Address = tuple[str, str]
 WHO = (*ROLES, "project-user", "rival", "node", "nobody")
 
@@ -40,7 +41,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with running(tmp_path_factory.mktemp("rights") / "state") as server:
         made = World(server)
         for name in ("acme", "rival"):
-            told = server.owner.post("/v1/organisations", {"name": name, "admin": "boss"})
+            told = server.owner.post(
+                "/v1/organisations",
+                {"name": name, "admin": "boss", "billing": "credit", "credit_limit": "1000000"},
+            )
             made.orgs[name] = told["organisation"]["org"]
         made.vision = server.owner.post("/v1/projects", {"name": "vision", "org": "acme"})[
             "project"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ouvrage.adapters.clock import now_us
 from ouvrage.ledger.facts import Recorded
 from ouvrage.server.engine import Embedded
 from ouvrage.server.reconcile import reconcile
@@ -16,15 +17,13 @@ from ouvrage.server.work_limits import WorkLimits
 from tests.support.runner_twin import Twin, inventory
 from tests.support.server import Client, Running, running
 
-NOW = 1_790_000_000_000_000
-
 
 class Clock:
     """A clock that stands until it is moved."""
 
-    def __init__(self, now_us: int = NOW) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._now = now_us
+        self._now = now_us()
 
     def __call__(self) -> int:
         with self._lock:
@@ -51,6 +50,10 @@ class Working:
     def node(self, name: str = "node-1", **more: Any) -> Twin:
         """An enrolled node with a runner."""
         token = self.owner.post("/v1/nodes/enrolments", {})["secret"]
+        return self.joined(token, name, **more)
+
+    def joined(self, token: str, name: str = "node-1", **more: Any) -> Twin:
+        """A node that joins with a one-time token."""
         twin = Twin.enrolled(self.server.url, token, self.clock, inventory(name, **more))
         self.twins.append(twin)
         return twin
@@ -78,8 +81,8 @@ class Working:
 @contextmanager
 def working_on(state: Path, *, clock: Clock | None = None, **limits: Any) -> Iterator[Working]:
     """A platform whose loops look only at what tests tell them to."""
-    clock = clock or Clock()
-    with running(state, clock=clock, limits=WorkLimits(tick_us=0, **limits)) as server:
+    clock, made = clock or Clock(), WorkLimits(tick_us=0, **limits)
+    with running(state, copied=True, clock=clock, limits=made) as server:
         engine = Embedded(platform=server.platform, token="test")
         work = Working(server, clock, engine)
         yield work

@@ -10,7 +10,7 @@ import shutil
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,9 +22,10 @@ from sqlalchemy import event
 from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.home import make_private
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.listening import Listen
 from ouvrage.server.services.first_start import prepare
 from ouvrage.server.serving import platform_of_state, server_of
-from ouvrage.server.starting import Listen, bound, url_of
+from ouvrage.server.starting import bound, url_of
 
 NO_CA = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Trusts nobody: to read the system's list takes longer than most tests."""
@@ -88,8 +89,11 @@ class Running:
         return self.client(self.client(None).post("/v1/login", body)["secret"])
 
     def tenant(self, name: str, **more: Any) -> Client:
-        """A new tenant with an administrator, as whom the client asks."""
-        made = self.owner.post("/v1/organisations", {"name": name, "admin": "ann", **more})
+        """A new tenant with an administrator, as whom the client asks; it pays by invoice, unless told otherwise."""
+        paying = {"billing": "credit", "credit_limit": "1000000"}
+        made = self.owner.post(
+            "/v1/organisations", {"name": name, "admin": "ann", **paying, **more}
+        )
         return self.signed_in(made["login"], made["password"])
 
 
@@ -102,6 +106,9 @@ class _Ready:
 
 
 _READY: list[_Ready] = []
+FRESH_STORES: list[Callable[[], str]] = []
+"""Where not empty: gives the address of a fresh database for every state directory, in place of a file in it."""
+_STORES: dict[Path, str] = {}
 
 
 def _first_start_of(settings: Settings) -> _Ready:
@@ -121,11 +128,23 @@ def _careless(connection: Any, _record: Any) -> None:
 
 @contextmanager
 def running(
-    state: Path, *, settings: Settings = QUICK, store: str | None = None, **world: Any
+    state: Path,
+    *,
+    settings: Settings = QUICK,
+    store: str | None = None,
+    copied: bool | None = None,
+    listen: Listen | None = None,
+    **world: Any,
 ) -> Iterator[Running]:
-    """A server on a state directory; ``world`` replaces parts of the platform, such as its clock."""
+    """A server on a state directory; ``world`` replaces parts of the platform, such as its clock.
+
+    ``copied``: a new state is a copy of one after its first start, made under the real clock (where ``world`` is the real one).
+    """
+    copied = not world if copied is None else copied
     ready = None
-    if store is None and not world and not state.exists():
+    if store is None and FRESH_STORES:
+        store = _STORES.setdefault(state, FRESH_STORES[-1]())
+    if store is None and copied and not state.exists():
         ready = _first_start_of(settings)
         shutil.copytree(ready.state, state)
     make_private(state)
@@ -135,14 +154,17 @@ def running(
             made.store.engine.dispose()
         platform = replace(made, **world)
         started = prepare(platform)
-        listen = Listen(host="127.0.0.1", port=0)
+        listen = listen or Listen(host="127.0.0.1", port=0)
         with bound(listen) as sock:
             server = server_of(platform, listen)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
             thread.start()
             url = url_of(listen, sock)
             try:
-                with httpx2.Client(base_url=url, timeout=30, verify=NO_CA) as http:
+                trust = NO_CA
+                if listen.certificate is not None:
+                    trust = ssl.create_default_context(cafile=str(state / "tls" / "ca.pem"))
+                with httpx2.Client(base_url=url, timeout=30, verify=trust) as http:
                     owner = Client(http, started.token_file.read_text("ascii").strip())
                     password = ready.password if ready else started.password
                     yield Running(url, platform, owner, password, server.config.app)

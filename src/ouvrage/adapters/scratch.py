@@ -34,11 +34,36 @@ class Space:
         return (told.f_blocks - told.f_bfree) * told.f_frsize
 
 
-def fresh(image: Path, at: str, mib: int) -> Space:
-    """New empty space, mounted. Raises ``OuvrageError`` ``sandbox/no-scratch``."""
+def fresh(image: Path, at: str, mib: int, models: Path) -> Space:
+    """New empty space, mounted. Raises ``OuvrageError`` ``sandbox/no-scratch``.
+
+    An empty file system of each size is kept in ``models``: copying its few blocks takes a tenth of
+    the time of making one.
+    """
     image.unlink(missing_ok=True)
-    _make(image, mib, "^has_journal")
-    return _mounted(image, at, "noinit_itable")
+    model = models / f"{max(mib, LEAST_MIB)}.img"
+    if not model.exists():
+        models.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = models / f".{os.getpid()}-{model.name}"
+        _make(draft, mib, "^has_journal")
+        draft.rename(model)
+    _copy_sparse(model, image)
+    return _mounted(image, at, "noinit_itable,nobarrier")  # nothing of it need outlast a power cut
+
+
+def _copy_sparse(model: Path, image: Path) -> None:
+    with open(model, "rb") as source, open(image, "xb", opener=_private) as target:
+        size = os.fstat(source.fileno()).st_size
+        os.ftruncate(target.fileno(), size)
+        at = 0
+        while at < size:
+            try:
+                at = os.lseek(source.fileno(), at, os.SEEK_DATA)
+            except OSError:  # nothing but a hole up to the end
+                return
+            end = os.lseek(source.fileno(), at, os.SEEK_HOLE)
+            while at < end:
+                at += os.copy_file_range(source.fileno(), target.fileno(), end - at, at, at)
 
 
 def kept(image: Path, at: str, mib: int, owner: int) -> tuple[Space, int]:
@@ -96,8 +121,8 @@ def _mounted(image: Path, at: str, options: str) -> Space:
 
 def erase(space: Space) -> None:
     """Unmount it and remove its content from the disk."""
-    own_mounts.unmount(space.at)
     space.image.unlink(missing_ok=True)
+    own_mounts.unmount(space.at)
 
 
 def _refused(why: str) -> OuvrageError:

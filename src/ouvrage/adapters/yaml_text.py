@@ -20,10 +20,13 @@ from ouvrage.base.text import safe
 from ouvrage.pricing.rates.places import Located, Place
 from ouvrage.pricing.rates.places import Path as At
 
+yaml: Any = None
 try:
-    import yaml
-except ModuleNotFoundError:  # only with the server's extra
-    yaml = None
+    import yaml as _installed
+except ModuleNotFoundError:  # it comes with the server's extra
+    pass
+else:
+    yaml = _installed
 
 LARGEST = 256 * 2**10
 DEEPEST = 20
@@ -89,7 +92,6 @@ class _Reading:
 
     def document(self) -> Any:
         """The one document's value; None of an empty text."""
-        assert yaml is not None
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         events = (e for e in yaml.parse(self._text, Loader=loader) if not _frame(e))
         first = next(events, None)

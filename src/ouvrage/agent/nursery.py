@@ -60,10 +60,13 @@ def main(arguments: Sequence[str]) -> int:
     import ouvrage.agent.supervisor  # loaded once, before the forks
     import ouvrage.meter.account
     import ouvrage.meter.topology  # noqa: F401 -- as are these
+    from ouvrage.adapters.bubblewrap import make_etc
+    from ouvrage.agent.enclosure import ETC
 
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a supervisor
+    make_etc(state / ETC)
     gc.freeze()
     while data := orders.recv(_LONGEST):
         if not os.fork():

@@ -21,11 +21,13 @@ from typing import Any
 
 import structlog
 
+from ouvrage.adapters import egress
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.home import make_private
+from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import group, standing
 from ouvrage.agent.bell import Bell
-from ouvrage.agent.enclosure import STAGE, Order, group_prefix, named
+from ouvrage.agent.enclosure import MOST_UIDS, STAGE, UIDS, Order, group_prefix, named
 from ouvrage.agent.endings import unbegun
 from ouvrage.agent.files import RESULT, AttemptFiles, attempts_in
 from ouvrage.agent.inventory import inventory, nodes_of
@@ -47,9 +49,6 @@ from ouvrage.wire.runner import (
     Stop,
 )
 
-UIDS = 1_900_000_000
-"""The first user id of a project on this node: numbers that no distribution gives to anybody."""
-_MOST_UIDS = 200_000_000
 _WAIT_S = 20.0
 _LOOK_S = 1.0
 _LOG_EVERY_US = SECOND // 4
@@ -60,12 +59,17 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How this runner is set up. ``see`` are directories of the host that every sandbox sees."""
+    """How this runner is set up. ``see`` are directories of the host that every sandbox sees.
+
+    ``deny`` are networks of the owner's that no job may reach.
+    """
 
     state: Path
     server: str
     name: str
     see: tuple[str, ...]
+    deny: tuple[str, ...]
+    registries: tuple[str, ...]
     ca: str | None
 
 
@@ -85,6 +89,8 @@ class Runner:
         self._forgotten: list[str] = []
         self._outbox = Outbox(self._state / "outbox.ndjson")
         self._uids = _Uids(self._state / "uids.json")
+        if "podman" in isolations:
+            Podman(self._state).set_up()
         self._nursery = Nursery(self._state)
         self._shipped_us = 0
         self._away = _BackOff()
@@ -137,6 +143,8 @@ class Runner:
         """Find what a runner before this one left: its attempts, and groups that belong to none."""
         for files in attempts_in(self._state / "attempts"):
             self._watched[files.attempt] = Watched.found(self._state, files, self._bell.ring)
+        for number in egress.sweep():
+            _log.warning("runner.orphan_network", number=number)
         prefix = group_prefix(self._state)
         for name in standing(prefix):
             if name.removeprefix(prefix) not in self._watched:
@@ -196,14 +204,21 @@ class Runner:
         try:
             named([*start.inputs, *start.outputs, *start.volumes])
             nodes = nodes_of(start.devices)
-            if start.isolation not in self._isolations:
+            if (start.image is None) == (start.isolation == "podman"):
+                fault = f"isolation {start.isolation} and image {start.image} do not go together"
+            elif start.isolation not in self._isolations:
                 fault = f"isolation {start.isolation} does not work on this node"
         except OuvrageError as error:
             fault = error.message
         except KeyError as error:
             fault = f"there is no GPU {error} on this node"
         order = Order(
-            start=start, uid=self._uids.of(start.project), see=self._settings.see, nodes=nodes
+            start=start,
+            uid=self._uids.of(start.project),
+            see=self._settings.see,
+            nodes=nodes,
+            deny=self._settings.deny,
+            registries=self._settings.registries,
         )
         files.keep(order.as_json(), [pair.model_dump() for pair in start.secrets])
         if fault is not None and files.mark_started():
@@ -300,7 +315,7 @@ class _Uids:
         """The project's, given out now if it has none."""
         if project not in self._given:
             number = UIDS + len(self._given)
-            if len(self._given) >= _MOST_UIDS:
+            if len(self._given) >= MOST_UIDS:
                 raise RuntimeError("more projects than user ids")
             self._given[project] = number
             write_whole(self._path, (json.dumps(self._given) + "\n").encode())

@@ -15,15 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters import scrub
+from ouvrage.adapters import egress, scrub
 from ouvrage.adapters.clock import monotonic_us, now_us
+from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import Reading, group
-from ouvrage.agent.enclosure import Order, group_name
+from ouvrage.agent.enclosure import Order, container_name, group_name
 from ouvrage.agent.endings import UNREAD, lost, unbegun
 from ouvrage.agent.files import (
     BEGAN,
     INPUTS,
     LOG,
+    NETWORK,
     ORDER,
     OUTPUTS,
     RESULT,
@@ -59,12 +61,13 @@ class Watched:
         self._spool = state / "spool" / f"{files.attempt}.ndjson"
         self._follower = Follower(self._spool)
         self._changed = changed
+        self._registries = order.registries
         self._log_at: int | None = None if (files / LOG).exists() else 0
         self._log_full = False
         self._progress_at = self._look_at = 0
         self._launch_at = 0
         self._busy = threading.Lock()
-        self._fetched = not order.start.inputs
+        self._fetched = not order.start.inputs and order.start.image is None
         self._sent = self._run_taken = False
         self._fault: str | None = None
 
@@ -106,9 +109,13 @@ class Watched:
             for each in self.start.inputs:
                 if not (directory / each.name).exists():
                     link.fetch(self.files.attempt, each.name, directory / each.name)
+            if self.start.image is not None:
+                Podman(self._state).pull(self.start.image, self._registries)
             self._fetched = True
         except Refused as refused:
             self._fault = f"an input could not be fetched: {refused.message}"
+        except OuvrageError as error:
+            self._fault = error.message
         except OSError as error:
             self._fault = f"an input could not be kept: {error.strerror}"
 
@@ -164,6 +171,8 @@ class Watched:
     def _scrub(self) -> list[str]:
         """In its supervisor's place. Its mounts went with it."""
         faults: list[str] = []
+        if self.start.isolation == "podman":
+            Podman(self._state).remove(container_name(self.files.attempt))
         inside = group(group_name(self._state, self.files.attempt))
         if not (inside.kill() and inside.remove()):
             faults.append("processes of the attempt could not be ended")
@@ -171,6 +180,7 @@ class Watched:
         if self.start.devices:
             faults.append("what the GPU's memory held before is not known any more")
         (self.files / "scratch.img").unlink(missing_ok=True)
+        egress.sweep()
         return faults
 
     def events(self, outbox: Outbox) -> list[dict[str, Any]]:
@@ -194,6 +204,11 @@ class Watched:
         with contextlib.suppress(OuvrageError):
             used = group(group_name(self._state, self.files.attempt)).reading()
         told = {name: getattr(used, name, None) for name in UNREAD}
+        network = self.files.read(NETWORK)
+        if network is None:
+            told["sent_bytes"] = told["received_bytes"] = 0
+        else:
+            told["sent_bytes"], told["received_bytes"] = egress.counted(network["number"])
         return {
             "event": "progress", "attempt": self.files.attempt, "at": now_us(),
             "unit": reached.unit, "units": reached.units, "unit_us": reached.unit_us,

@@ -1,7 +1,8 @@
 """Exact numbers: fractions inside, decimal text outside, and splits that lose nothing.
 
 Money and rates are ``Fraction`` while they are computed and decimal text when they leave. A value
-whose decimal form does not end is cut at 28 significant digits, half to even.
+whose decimal form does not end is cut at 28 significant digits, half to even. Postings are integers of
+nano-units of a currency.
 """
 
 from __future__ import annotations
@@ -9,9 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 
 DIGITS = 28
+NANO = 1_000_000_000
 _context = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
+
+
+@lru_cache(maxsize=65_536)
+def number(text: str) -> Fraction:
+    """The exact number of a decimal text; the same texts come again and again."""
+    return Fraction(text)
+
+
+def nano(value: Fraction) -> int:
+    """An amount in whole nano-units, half to even."""
+    whole, rest = divmod(value.numerator * NANO, value.denominator)
+    doubled = 2 * rest - value.denominator
+    return whole + (doubled > 0 or (doubled == 0 and whole % 2 == 1))
 
 
 def decimal_in(text: str) -> Decimal:
@@ -68,12 +84,14 @@ def split_whole(total: int, weights: Sequence[int | Fraction]) -> list[int]:
 
     Largest remainder; ties go to the earlier part. ``ValueError`` when no weight is positive.
     """
-    weight_sum = sum(weights)
-    if weight_sum <= 0 or min(weights) < 0:
+    weight_sum, each = sum(weights), set(weights)  # devices alike have the same weight
+    if weight_sum <= 0 or min(each) < 0:
         raise ValueError("weights must be non-negative with a positive sum")
-    shares = [divmod(total * weight, weight_sum) for weight in weights]
-    parts = [int(part) for part, _ in shares]
-    order = sorted(range(len(parts)), key=lambda i: (-shares[i][1], i))
-    for i in order[: total - sum(parts)]:
-        parts[i] += 1
+    shares = {weight: divmod(total * weight, weight_sum) for weight in each}
+    parts = [int(shares[weight][0]) for weight in weights]
+    left = total - sum(parts)
+    if left:
+        rests = [-shares[weight][1] for weight in weights]
+        for i in sorted(range(len(parts)), key=rests.__getitem__)[:left]:
+            parts[i] += 1
     return parts

@@ -13,16 +13,16 @@ from typing import Any
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import split_whole
+from ouvrage.base.numbers import NANO, split_whole
 from ouvrage.books.calendar import SOLD, Stretch
-from ouvrage.books.cells import Cell, Grid, Sum, Sums, cell_of, grid_of
+from ouvrage.books.cells import Cell, Grid, Sum, Sums, grid_of
 from ouvrage.books.costs import Unknown, spent
-from ouvrage.books.money import NANO
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.revenue import OWN_USE, Told, earned
 from ouvrage.books.spans import merged, within
 from ouvrage.books.terms import term
+from ouvrage.evidence.fact_keys import FactKeys
 from ouvrage.model.sites import DevicePlaced
 
 TAX = "cost.tax"
@@ -43,7 +43,7 @@ class Account:
     sums: Mapping[tuple[str, Cell], Sum]
     hours: Mapping[Cell, Mapping[str, int]]
     graded: Mapping[Cell, Mapping[Grade | None, int]]
-    facts: Mapping[Cell, Mapping[str, None]]
+    facts: Mapping[Cell, FactKeys]
     unknown: Unknown
     notes: tuple[str, ...]
     lines: Mapping[Cell, Sequence[tuple[str, Sum]]]
@@ -72,13 +72,14 @@ def account(record: OwnerRecord, site: str, period: Period, sums: Sums | None = 
     _tax(record, grid, sums, unknown)
     hours: dict[Cell, dict[str, int]] = {}
     graded: dict[Cell, dict[Grade | None, int]] = {}
-    facts: dict[Cell, dict[str, None]] = {}
-    for stretch in grid.all():
-        cell = cell_of(stretch)
-        states, grades = hours.setdefault(cell, {}), graded.setdefault(cell, {})
-        states[stretch.state] = states.get(stretch.state, 0) + stretch.us
-        grades[stretch.grade] = grades.get(stretch.grade, 0) + stretch.us
-        facts.setdefault(cell, {}).update(dict.fromkeys(stretch.facts))
+    facts: dict[Cell, FactKeys] = {}
+    for cell, stretch in grid.by_cell():
+        if cell not in hours:
+            hours[cell], graded[cell], facts[cell] = {}, {}, FactKeys()
+        states, grades, us = hours[cell], graded[cell], stretch.us
+        states[stretch.state] = states.get(stretch.state, 0) + us
+        grades[stretch.grade] = grades.get(stretch.grade, 0) + us
+        facts[cell].add(stretch.facts)
     return Account(
         record=record,
         grid=grid,
@@ -164,7 +165,7 @@ def _tax(record: OwnerRecord, grid: Grid, sums: Sums, unknown: Unknown) -> None:
         held.nano += nano
         held.by_grade[rate.grade] = held.by_grade.get(rate.grade, 0) + nano
         held.methods[how] = None
-        held.keys.update(dict.fromkeys(rate.keys))
+        held.keys.add(rate.keys)
 
 
 def _profits(sums: Sums) -> Iterable[tuple[Cell, int]]:

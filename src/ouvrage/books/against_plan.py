@@ -15,9 +15,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 from ouvrage.base.grades import Grade, weakest
+from ouvrage.base.numbers import number
 from ouvrage.books.account import Account, money
 from ouvrage.books.cells import Cell
-from ouvrage.books.money import number
 from ouvrage.books.period import Period
 from ouvrage.books.pnl import COSTS
 from ouvrage.books.record import Known, OwnerRecord

@@ -14,9 +14,9 @@ from fractions import Fraction
 
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import NANO, number
 from ouvrage.base.time import DAY, utc_text, utc_us
 from ouvrage.books.loans import loan_schedule
-from ouvrage.books.money import NANO, number
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import line_of, stated
 from ouvrage.model.cash import BankLine, CostBill
@@ -88,7 +88,7 @@ def _invoice(record: OwnerRecord, each: Known[ChannelInvoice]) -> Item:
         currency=invoice.currency,
         day_us=invoice.issued_us,
         due_us=None,
-        numbers=_numbers(invoice.number),
+        numbers=words_of_number(invoice.number),
         names=frozenset(_words([invoice.channel])),
         text="",
         key=each.key,
@@ -111,7 +111,7 @@ def _bill(each: Known[CostBill]) -> Item:
         currency=bill.currency,
         day_us=ends,
         due_us=_due(bill.due),
-        numbers=_numbers(bill.number),
+        numbers=words_of_number(bill.number),
         names=frozenset(word for word in _words([bill.what]) if len(word) >= 4),
         text="",
         key=each.key,
@@ -199,8 +199,8 @@ def _line(each: Known[BankLine]) -> Item:
     )
 
 
-def _numbers(number_: str) -> frozenset[str]:
-    """A document's number as one word; too short a number names nothing."""
+def words_of_number(number_: str) -> frozenset[str]:
+    """The number of a document as one word, in a set; too short a number names nothing."""
     word = _joined([number_])
     return frozenset([word]) if len(word) >= 4 else frozenset()
 

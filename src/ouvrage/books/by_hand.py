@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.base.numbers import decimal_text, fixed
+from ouvrage.base.numbers import decimal_text, fixed, number
 from ouvrage.base.time import utc_text
 from ouvrage.books.bank_items import Item
-from ouvrage.books.money import factor_of, number, rate_at
+from ouvrage.books.money import factor_of, rate_at
 from ouvrage.books.paying import BY_HAND, Match, Share
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.model.cash import PaymentMatched

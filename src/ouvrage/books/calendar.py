@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
+from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
 from ouvrage.base.grades import Grade
@@ -125,11 +126,39 @@ def node_calendar(record: OwnerRecord, node: str, period: Period) -> dict[str, t
     said = [*_states(record, node, slots, period), *leases_of(record, node, period).said]
     found: dict[str, list[Stretch]] = {slot.device: [] for slot in slots}
     for ours, standing in _apart(said, slots):
+        in_turn = _in_turn(ours, standing[0]) if len(standing) == 1 else None
+        if in_turn is not None:
+            for begins, ends, said_then in in_turn:
+                device = standing[0].device
+                _extend(found[device], _stretch(device, node, begins, ends, said_then, ()))
+            continue
         for begins, ends, chosen in _weighed(ours, standing):
             for device, (best, aside) in chosen.items():
                 stretch = _stretch(device, node, begins, ends, best, aside)
                 _extend(found[device], stretch)
     return {device: tuple(stretches) for device, stretches in found.items()}
+
+
+def _in_turn(said: Sequence[Said], slot: Slot) -> list[tuple[int, int, Said | None]] | None:
+    """What is said of one slot, with the time between; None where statements overlap or count."""
+    found: list[tuple[int, int, Said | None]] = []
+    at, until = slot.from_us, None
+    for each in sorted(said, key=_from_us):
+        if each.count is not None or (until is not None and each.from_us < until):
+            return None
+        until = each.to_us
+        begins, ends = max(each.from_us, slot.from_us), min(each.to_us, slot.to_us)
+        if begins < ends:
+            if at < begins:
+                found.append((at, begins, None))
+            found.append((begins, ends, each))
+            at = ends
+    if at < slot.to_us:
+        found.append((at, slot.to_us, None))
+    return found
+
+
+_from_us = attrgetter("from_us")
 
 
 def _apart(
@@ -142,8 +171,19 @@ def _apart(
     """
     if any(each.count is not None for each in said):
         return [(said, slots)]
+    named: dict[str, list[Said]] = {}
+    for each in said:
+        if each.device is not None:
+            named.setdefault(each.device, []).append(each)
+    others = [each for each in said if each.device is None]
     return [
-        ([each for each in said if each.concerns(slot.number, slot.device)], [slot])
+        (
+            [
+                *named.get(slot.device, ()),
+                *(each for each in others if each.concerns(slot.number, slot.device)),
+            ],
+            [slot],
+        )
         for slot in slots
     ]
 
@@ -430,7 +470,12 @@ def _stretch(
 def _extend(stretches: list[Stretch], following: Stretch) -> None:
     """Add a stretch, lengthening the last one where nothing but the clock has changed."""
     last = stretches[-1] if stretches else None
-    if last is not None and last.to_us == following.from_us and _told(last) == _told(following):
+    if (
+        last is not None
+        and last.to_us == following.from_us
+        and last.facts == following.facts
+        and _told(last) == _told(following)
+    ):
         stretches[-1] = _stretch_to(last, following.to_us)
     else:
         stretches.append(following)

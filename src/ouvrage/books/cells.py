@@ -8,18 +8,18 @@ cells add up to the amount, and devices, nodes and channels to the site, exactly
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import split_whole
+from ouvrage.base.numbers import nano, split_whole
 from ouvrage.books.calendar import SOLD, Stretch, in_turn, node_calendar, placements
-from ouvrage.books.money import nano
 from ouvrage.books.period import Period
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import TermBook
+from ouvrage.evidence.fact_keys import FactKeys
 
 T = TypeVar("T")
 UNNAMED = "unnamed"
@@ -45,7 +45,7 @@ class Sum:
     nano: int = 0
     by_grade: dict[Grade, int] = field(default_factory=dict)
     methods: dict[str, None] = field(default_factory=dict)
-    keys: dict[str, None] = field(default_factory=dict)
+    keys: FactKeys = field(default_factory=FactKeys)
 
 
 Sums = dict[tuple[str, Cell], Sum]
@@ -67,7 +67,7 @@ class Amount:
     value: Fraction
     grade: Grade
     method: str
-    keys: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
 
 
 def post(sums: Sums, amount: Amount, weights: Weights) -> None:
@@ -91,15 +91,36 @@ def _add(sums: Sums, amount: Amount, cell: Cell, part: int) -> None:
     held.nano += part
     held.by_grade[amount.grade] = held.by_grade.get(amount.grade, 0) + abs(part)
     held.methods[amount.method] = None
-    for key in amount.keys:
-        held.keys[key] = None
+    held.keys.add(amount.keys)
+
+
+class Lane(NamedTuple):
+    """The stretches of a device in a node in order, the end of each and the cell of each."""
+
+    stretches: tuple[Stretch, ...]
+    ends: list[int]
+    cells: list[Cell]
+
+    def over(self, from_us: int, to_us: int) -> Iterator[tuple[Cell, int]]:
+        """The cells of a stretch of time, with the time of each."""
+        stretches = self.stretches
+        for index in range(bisect_right(self.ends, from_us), len(stretches)):
+            begins = stretches[index].from_us
+            if begins >= to_us:
+                return
+            ends = self.ends[index]
+            yield (
+                self.cells[index],
+                (ends if ends < to_us else to_us) - (begins if begins > from_us else from_us),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """The devices of a site over a period: their calendars, in which node, of which model.
 
-    ``parts`` are the record as far as it concerns each node's occupancy alone.
+    ``parts`` are the record as far as it concerns each node's occupancy alone, ``lanes`` the stretches
+    of each device of a node with their cells.
     """
 
     site: str
@@ -108,6 +129,7 @@ class Grid:
     nodes: tuple[str, ...]
     parts: Mapping[str, OwnerRecord]
     stretches: Mapping[str, Mapping[str, tuple[Stretch, ...]]]
+    lanes: Mapping[str, Mapping[str, Lane]]
     models: Mapping[str, str | None]
     terms: TermBook
 
@@ -117,6 +139,12 @@ class Grid:
             for stretches in devices.values():
                 yield from stretches
 
+    def by_cell(self) -> Iterator[tuple[Cell, Stretch]]:
+        """Every stretch of every device with its cell."""
+        for devices in self.lanes.values():
+            for lane in devices.values():
+                yield from zip(lane.cells, lane.stretches, strict=True)
+
     def weights(
         self, about: str, from_us: int, to_us: int, only: str | None = None
     ) -> list[tuple[Cell, int]]:
@@ -125,31 +153,23 @@ class Grid:
         One cell of the object itself where no device stood there then.
         """
         found: dict[Cell, int] = {}
-        for devices in self._within(about):
-            for stretches in devices:
-                for stretch in _overlapping(stretches, from_us, to_us):
-                    cell = cell_of(stretch)
-                    if only is None or (cell.channel in (only, UNNAMED) and cell.channel):
-                        us = min(stretch.to_us, to_us) - max(stretch.from_us, from_us)
-                        found[cell] = found.get(cell, 0) + us
+        for lane in self._within(about):
+            for cell, us in lane.over(from_us, to_us):
+                if only is None or (cell.channel in (only, UNNAMED) and cell.channel):
+                    found[cell] = found.get(cell, 0) + us
         return list(found.items()) or ([] if only else [(self._itself(about), 1)])
 
     def stood(self, about: str, from_us: int, to_us: int) -> bool:
         """Whether any device of an object stood in service at some moment of a time."""
-        return any(
-            True
-            for devices in self._within(about)
-            for stretches in devices
-            for _ in _overlapping(stretches, from_us, to_us)
-        )
+        return any(True for lane in self._within(about) for _ in lane.over(from_us, to_us))
 
-    def _within(self, about: str) -> Iterable[Iterable[tuple[Stretch, ...]]]:
+    def _within(self, about: str) -> Iterable[Lane]:
         sort, _, name = about.partition(":")
         if sort == "node":
-            return [self.stretches[name].values()] if name in self.stretches else []
+            return self.lanes.get(name, {}).values()
         if sort == "device":
-            return [[devices[name]] for devices in self.stretches.values() if name in devices]
-        return [devices.values() for devices in self.stretches.values()]
+            return [devices[name] for devices in self.lanes.values() if name in devices]
+        return [lane for devices in self.lanes.values() for lane in devices.values()]
 
     def _itself(self, about: str) -> Cell:
         sort, _, name = about.partition(":")
@@ -173,12 +193,9 @@ def cell_of(stretch: Stretch) -> Cell:
     return Cell(stretch.node, stretch.device, stretch.channel or UNNAMED, stretch.tenant)
 
 
-def _overlapping(stretches: Sequence[Stretch], from_us: int, to_us: int) -> Iterable[Stretch]:
-    first = bisect_right(stretches, from_us, key=lambda stretch: stretch.to_us)
-    for stretch in stretches[first:]:
-        if stretch.from_us >= to_us:
-            return
-        yield stretch
+def _lane(stretches: tuple[Stretch, ...]) -> Lane:
+    ends, cells = [each.to_us for each in stretches], [cell_of(each) for each in stretches]
+    return Lane(stretches, ends, cells)
 
 
 def grid_of(record: OwnerRecord, site: str, period: Period) -> Grid:
@@ -188,13 +205,18 @@ def grid_of(record: OwnerRecord, site: str, period: Period) -> Grid:
     nodes = sorted({turn.value.node for turn in turns if turn.value.site == site})
     placed = placements(record)
     ours, parts = set(nodes), dict(_parts(record, nodes))
+    stretches = {node: node_calendar(part, node, period) for node, part in parts.items()}
     return Grid(
         site=site,
         currency=held.value.currency if held else "",
         period=period,
         nodes=tuple(nodes),
         parts=parts,
-        stretches={node: node_calendar(part, node, period) for node, part in parts.items()},
+        stretches=stretches,
+        lanes={
+            node: {device: _lane(found) for device, found in devices.items()}
+            for node, devices in stretches.items()
+        },
         terms=TermBook(record, period.from_us, period.to_us),
         models={turn.value.device: turn.value.model for turn in placed if turn.value.node in ours},
     )

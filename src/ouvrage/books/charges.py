@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.time import DAY, MINUTE, SECOND
-from ouvrage.books.money import converted, number
+from ouvrage.books.money import converted
 from ouvrage.books.period import Period, day_of, months_in, span
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.tariffs import KWH, PriceBook

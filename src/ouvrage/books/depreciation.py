@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ouvrage.books.money import number
+from ouvrage.base.numbers import number
 from ouvrage.books.period import Period, months_later
 from ouvrage.books.record import FOR_EVER, Known
 from ouvrage.model.assets import Asset, AssetRetired

@@ -24,6 +24,7 @@ from ouvrage.books.record import OwnerRecord
 from ouvrage.books.revenue import Told
 from ouvrage.books.tariffs import KWH, PriceBook
 from ouvrage.books.wall import Part, metered
+from ouvrage.evidence.fact_keys import FactKeys
 
 ENERGY, IDLE_ENERGY, LOAD_ENERGY = "memo.kwh", "memo.idle_kwh", "memo.load_kwh"
 """Lines that are no money: energy used, what idling alone takes, what work all the time would take."""
@@ -78,7 +79,7 @@ def _power(grid: Grid, used: Used, book: PriceBook, sums: Sums) -> None:
         value=used.money(book) or Fraction(0),
         grade=max(used.grade, source.grade),
         method=f"{used.method} x {source.words}",
-        keys=(*used.keys, *source.keys),
+        keys=FactKeys(used.keys, source.keys),
     )
     post(sums, power, cell)
     memo = Amount(line=ENERGY, value=kwh, grade=used.grade, method=used.method, keys=used.keys)
@@ -111,7 +112,7 @@ def _cooling(grid: Grid, power: Amount, factor: Fraction, used: Used, sums: Sums
         value=power.value * (factor - 1),
         grade=max(power.grade, pue.grade),
         method=f"power x (PUE - 1) ({pue.said_by or 'as stated'})",
-        keys=(*power.keys, *pue.keys),
+        keys=FactKeys(power.keys, pue.keys),
     )
     post(sums, cooling, [(used.cell, 1)])
 
@@ -122,7 +123,7 @@ def _carbon(grid: Grid, kwh: Fraction, used: Used, sums: Sums) -> None:
         how = f"energy with its cooling x {factor.said_by or 'what is stated'}"
         kg = Amount(
             line=CARBON, value=kwh * factor.value / 1000, grade=max(used.grade, factor.grade),
-            method=how, keys=(*used.keys, *factor.keys),
+            method=how, keys=FactKeys(used.keys, factor.keys),
         )  # fmt: skip
         post(sums, kg, [(used.cell, 1)])
 
@@ -199,8 +200,8 @@ def _solar_parts(record: OwnerRecord, grid: Grid) -> list[Part]:
     reads = [
         read
         for read in record.energy
-        if read.value.about == about
-        and read.value.scope == "solar"
+        if read.about == about
+        and read.scope == "solar"
         and read.meets(period.from_us, period.to_us)
     ]
     return metered(reads, ("solar",), period.from_us, period.to_us)

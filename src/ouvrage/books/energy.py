@@ -20,17 +20,18 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import split_whole
 from ouvrage.base.time import SECOND
 from ouvrage.books.calendar import Stretch
-from ouvrage.books.cells import Cell, Grid, cell_of
-from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.cells import Cell, Grid
+from ouvrage.books.record import Known, MeterRead, OwnerRecord
 from ouvrage.books.spans import merged
 from ouvrage.books.tariffs import KWH, PriceBook
-from ouvrage.books.wall import ORDER, Counter, Part, Reads, metered
-from ouvrage.model.meters import EnergyRead
+from ouvrage.books.wall import ORDER, Counter, Like, Over, Part, Reads, Running, cut_to, metered
+from ouvrage.evidence.fact_keys import FactKeys
 
 TERMS = ("idle_power_w", "load_power_w")
 UNSEEN = ("held", "unknown")
 """States in which nobody saw the load: power is taken half way between idle and full."""
 _AT_WORK = {"working": Fraction(1), **dict.fromkeys(UNSEEN, Fraction(1, 2))}
+_NO_WORK = Fraction(0)
 """The share of the way from idle to full power in a state; of the others it is nothing."""
 ATTO = 10**18
 BY_STATE = "watts for each state x its time, no meter"
@@ -59,7 +60,7 @@ class Used:
     priced: int = 0
     joules: int = 0
     cost: int = 0
-    facts: dict[str, None] = field(default_factory=dict)
+    facts: FactKeys = field(default_factory=FactKeys)
 
     @property
     def watts(self) -> Fraction | None:
@@ -91,12 +92,12 @@ class Used:
         return Grade.ASSUMED if self.read is None else self.read
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def keys(self) -> FactKeys:
         """The facts that it stands on."""
         if self.read is not None:
-            return tuple(self.facts)
+            return self.facts
         terms = [key for each in (self.idle, self.load) if each is not None for key in each.keys]
-        return (*terms, *self.facts)
+        return FactKeys(terms, self.facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +164,9 @@ class _Piece:
     held: dict[tuple[Grade | None, str], Used] = field(init=False, default_factory=dict)
     """Where it was counted before: a piece is given to once for every change in its machine."""
     milliwatts: int | None = field(init=False, default=None)
+    like: Like | None = field(init=False, default=None)
+    given: Used | None = field(init=False, default=None)
+    """What it was last given to, of readings alike."""
 
     @property
     def watts(self) -> Fraction | None:
@@ -183,10 +187,11 @@ class _Taking:
         self.begins, self.ends = grid.period.from_us, grid.period.to_us
         self.edges = [at for at in book.edges() if self.begins < at < self.ends]
         self.notes: dict[str, None] = {}
-        self.about: dict[str, list[Known[EnergyRead]]] = {}
+        self.about: dict[str, list[MeterRead]] = {}
+        begins, ends = self.begins, self.ends
         for read in record.energy:
-            if read.meets(self.begins, self.ends) and read.valid_to is not None:
-                self.about.setdefault(read.value.about, []).append(read)
+            if read.valid_to is not None and read.valid_from < ends and begins < read.valid_to:
+                self.about.setdefault(read.about, []).append(read)
         self.site = f"site:{grid.site}"
         self.cooling = self._cooling()
         self.cooled = {
@@ -203,6 +208,8 @@ class _Taking:
             if (gpu := _scoped(self.about.get(f"device:{name}", ()), ("gpu",)))
         }
         self.used: dict[tuple[object, ...], Used] = {}
+        self.prices: dict[tuple[int, int], int] = {}
+        self.milliwatts: dict[tuple[int, int, int], int] = {}
         self.lost: list[Lost] = []
         self.read_j: dict[str, int] = {}
         self.load: list[tuple[int, int, Fraction]] = []
@@ -279,7 +286,7 @@ class _Taking:
             if left < 0:
                 words = "the site's meter read less than the meters behind it: nothing is left then"
                 self.notes[words] = None
-            found.append(replace(part, joules=max(0, left), scope=f"{part.scope} of the site"))
+            found.append(part._replace(joules=max(0, left), scope=f"{part.scope} of the site"))
         return found
 
     def _pieces(self, node: str, whole: Sequence[Part]) -> Iterator[_Piece]:
@@ -289,15 +296,18 @@ class _Taking:
         cuts = {at for part in whole for at in (part.from_us, part.to_us)}
         cuts |= {at for span in cooled for at in span}
         places = sorted(terms.edges(f"node:{node}", ("pue", "cooling_metered")))
-        for device, stretches in self.grid.stretches[node].items():
+        for device, lane in self.grid.lanes[node].items():
             about = f"device:{device}"
             inside = sorted({*cuts, *edges, *places, *terms.edges(about, TERMS)})
-            for stretch in stretches:
-                cell, share = cell_of(stretch), _AT_WORK.get(stretch.state, Fraction(0))
+            same: list[Known[Fraction] | None] | None = None
+            for stretch, cell in zip(lane.stretches, lane.cells, strict=True):
+                share = _AT_WORK.get(stretch.state, _NO_WORK)
                 first = bisect_right(inside, stretch.from_us)
                 last = bisect_left(inside, stretch.to_us)
                 for begins, ends in pairwise((stretch.from_us, *inside[first:last], stretch.to_us)):
-                    idle, load = (terms.at(about, name, begins) for name in TERMS)
+                    if inside or same is None:
+                        same = [terms.at(about, name, begins) for name in TERMS]
+                    idle, load = same
                     yield _Piece(
                         stretch=stretch, cell=cell, from_us=begins, to_us=ends, idle=idle, load=load,
                         share=share, cut=bisect_right(edges, begins), place=bisect_right(places, begins),
@@ -309,7 +319,7 @@ class _Taking:
         if held is not None:
             return held
         key = (
-            piece.cell, piece.share, piece.cut, piece.cooled, piece.place, id(piece.idle), id(piece.load),
+            piece.cell, id(piece.share), piece.cut, piece.cooled, piece.place, id(piece.idle), id(piece.load),
             read, method,
         )  # fmt: skip
         used = self.used.get(key)
@@ -329,8 +339,7 @@ class _Taking:
             us, priced = int(us * share), int(priced * share)
         used.us += us
         used.priced += priced
-        for fact in piece.stretch.facts:
-            used.facts[fact] = None
+        used.facts.add(piece.stretch.facts)
         watts = piece.watts if self.keeps_load else None
         if watts is not None:
             joules = watts * us / SECOND
@@ -344,10 +353,13 @@ class _Taking:
     def _read(self, node: str, parts: Sequence[Part], pieces: list[_Piece]) -> Iterator[_Piece]:
         """Give what a node's meter read to its devices; the pieces of time that it does not cover."""
         about = f"node:{node}"
-        counted = [
-            self.counters[p.stretch.device] for p in pieces if p.stretch.device in self.counters
-        ]
+        counted = any(piece.stretch.device in self.counters for piece in pieces)
+        alike = None if counted or self.keeps_load else Running(parts, self._cost)
         for begins, ends, inside in _frames(pieces, self.begins, self.ends):
+            over = alike.over(begins, ends) if alike is not None and inside else None
+            if over is not None and alike is not None:
+                self._share_out(about, over, alike, ends - begins, inside)
+                continue
             runs: dict[tuple[object, ...], list[Part]] = {}
             at = begins
             for part in _between(parts, begins, ends):
@@ -360,6 +372,26 @@ class _Taking:
                 yield from (replace(p, from_us=at, to_us=ends) for p in inside)
             for run in runs.values():
                 self._give(about, run, inside)
+
+    def _share_out(
+        self, about: str, over: Over, read: Running, us: int, pieces: Sequence[_Piece]
+    ) -> None:
+        """``_give`` where parts alike cover all of a frame: its pieces differ in their power alone."""
+        self.read_j[about] = self.read_j.get(about, 0) + over.joules
+        powers = [p.milliwatts or self._milliwatts(p) for p in pieces]
+        powers = powers if any(powers) else [1] * len(pieces)
+        parts, costs = split_whole(over.joules, powers), split_whole(over.cost, powers)
+        like = over.like
+        for piece, joules, cost in zip(pieces, parts, costs, strict=True):
+            used = piece.given
+            if used is None or piece.like is not like:
+                used = piece.given = self._used(piece, like.grade, _BY_POWER.format(like.scope))
+                used.facts.add(read.keys(piece.from_us, piece.to_us, like))
+                piece.like = like
+            used.us += us
+            used.joules += joules
+            used.cost += cost
+        self.metered_us += us * len(pieces)
 
     def _give(self, about: str, run: Sequence[Part], pieces: Sequence[_Piece]) -> None:
         """Give what a meter read in parts alike to the devices behind it; nothing of it is lost."""
@@ -375,7 +407,7 @@ class _Taking:
         weights, by_gpu = self._weights(run, pieces)
         cost = sum(self._cost(part) for part in run)
         method = (_BY_GPU if by_gpu else _BY_POWER).format(run[0].scope)
-        keys = dict.fromkeys(key for part in run for key in part.keys)
+        keys = tuple(key for part in run for key in part.keys)
         shares = zip(pieces, split_whole(joules, weights), split_whole(cost, weights), strict=True)
         grade, begins, ends = run[0].grade, run[0].from_us, run[-1].to_us
         for piece, part_j, money in shares:
@@ -386,9 +418,8 @@ class _Taking:
             self.metered_us += within
             used.joules += part_j
             used.cost += money
-            used.facts.update(keys)
-            if by_gpu:
-                used.facts.update(dict.fromkeys(by_gpu.get(piece.stretch.device, ())))
+            used.facts.add(keys)
+            used.facts.add(by_gpu.get(piece.stretch.device, ()))
             if covered < 1:
                 left = replace(piece, from_us=max(piece.from_us, run[0].from_us),
                                to_us=min(piece.to_us, run[0].to_us))  # fmt: skip
@@ -396,8 +427,11 @@ class _Taking:
 
     def _cost(self, part: Part) -> int:
         """What was read in a part at the prices of its time, in 10^-18 of the currency."""
-        priced = part.joules * self.book.integral(part.from_us, part.to_us) * ATTO
-        return priced // (self.book.denominator * KWH * (part.to_us - part.from_us))
+        span = part.from_us, part.to_us
+        price = self.prices.get(span)
+        if price is None:  # the same hour is asked for by every machine
+            price = self.prices[span] = self.book.integral(*span) * ATTO
+        return part.joules * price // (self.book.denominator * KWH * (span[1] - span[0]))
 
     def _keep_part(self, about: str, part: Part) -> None:
         if self.keeps_load:
@@ -410,7 +444,10 @@ class _Taking:
 
     def _milliwatts(self, piece: _Piece) -> int:
         if piece.milliwatts is None:
-            piece.milliwatts = max(0, round((piece.watts or 0) * 1000))
+            place = id(piece.idle), id(piece.load), id(piece.share)
+            if place not in self.milliwatts:
+                self.milliwatts[place] = max(0, round((piece.watts or 0) * 1000))
+            piece.milliwatts = self.milliwatts[place]
         return piece.milliwatts
 
     def _weights(
@@ -459,11 +496,8 @@ def _between(parts: Sequence[Part], from_us: int, to_us: int) -> Iterator[Part]:
     for part in parts[first:]:
         if part.from_us >= to_us:
             return
-        begins, ends = max(part.from_us, from_us), min(part.to_us, to_us)
-        if (begins, ends) == (part.from_us, part.to_us):
-            yield part
-        else:
-            yield replace(part, from_us=begins, to_us=ends, joules=part.joules_in(begins, ends))
+        whole = from_us <= part.from_us and part.to_us <= to_us
+        yield part if whole else cut_to(part, from_us, to_us)
 
 
 def overhead(grid: Grid, node: str, at_us: int) -> Fraction:
@@ -473,8 +507,8 @@ def overhead(grid: Grid, node: str, at_us: int) -> Fraction:
     return Fraction(1) if pue is None or (off is not None and off.value) else pue.value
 
 
-def _scoped(reads: Reads, scopes: Sequence[str]) -> list[Known[EnergyRead]]:
-    return [read for read in reads if read.value.scope in scopes]
+def _scoped(reads: Reads, scopes: Sequence[str]) -> list[MeterRead]:
+    return [read for read in reads if read.scope in scopes]
 
 
 def _inside(parts: Sequence[Part], at_us: int) -> int | None:

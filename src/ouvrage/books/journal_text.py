@@ -16,10 +16,9 @@ from fractions import Fraction
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.base.numbers import decimal_text, fixed
+from ouvrage.base.numbers import NANO, decimal_text, fixed
 from ouvrage.base.text import safe
 from ouvrage.books.journal import Journal, lines_of
-from ouvrage.books.money import NANO
 from ouvrage.books.period import day_of
 
 COLUMNS = ("entry", "day", "account", "theirs", "debit", "credit", "currency", "text", "facts")

@@ -6,10 +6,14 @@ can name its facts and its grade.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ouvrage.base.grades import Grade
+from ouvrage.ledger.facts import GRADES, Line
+from ouvrage.ledger.kinds import KINDS, values_of
+from ouvrage.ledger.view import lines_in_force
 
 T = TypeVar("T")
 FOR_EVER = 2**62
@@ -47,3 +51,27 @@ class Known(Generic[T]):
     def meets(self, from_us: int, to_us: int) -> bool:
         """Whether it holds at any moment of a period."""
         return self.valid_from < to_us and from_us < self.end
+
+
+def by_kind(lines: Sequence[Line]) -> dict[tuple[str, int], list[Line]]:
+    """The lines in force by kind and version."""
+    found: dict[tuple[str, int], list[Line]] = {}
+    for line in lines_in_force(lines):
+        found.setdefault((line.kind, line.version), []).append(line)
+    return found
+
+
+def known_of(kind: str, version: int, lines: Sequence[Line]) -> Iterator[Known[Any]]:
+    """What lines of one kind state; those that cannot be read are left out."""
+    says_who = hasattr(KINDS[kind, version], "said_by")
+    values = values_of(kind, version, [line.payload for line in lines])
+    for line, value in zip(lines, values, strict=True):
+        if value is not None:
+            yield Known(
+                value=value,
+                valid_from=line.valid_from,
+                valid_to=line.valid_to,
+                grade=GRADES[line.grade],
+                key=line.key,
+                said_by=value.said_by if says_who else "",
+            )

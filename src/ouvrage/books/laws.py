@@ -13,14 +13,14 @@ from itertools import pairwise
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.account import Account, account, money
-from ouvrage.books.bank_items import claims, lines
+from ouvrage.books.bank_items import lines
 from ouvrage.books.calendar import calendar, hours_by_state, in_turn, placements
 from ouvrage.books.cells import grid_of
 from ouvrage.books.energy import energy_of
 from ouvrage.books.journal import journal, lines_of
 from ouvrage.books.period import Period, month_of
 from ouvrage.books.pnl import BY, COSTS, Statement, key_of, pnl, sheet_of
-from ouvrage.books.reconcile_bank import banked
+from ouvrage.books.reconcile_bank import banked, owed
 from ouvrage.books.record import OwnerRecord, owner_record
 from ouvrage.books.sealing import seal_breaches
 from ouvrage.books.tariffs import PriceBook
@@ -179,7 +179,7 @@ def bank_breaches(record: OwnerRecord) -> Found:
     shares = [share for match in found.matches for share in match.shares]
     paid = [(share.claim.key, share.amount) for share in shares]
     took = [(share.line.key, share.took) for share in shares]
-    sides = ((claims(record), paid, found.open), (lines(record), took, found.unmatched))
+    sides = ((owed(record), paid, found.open), (lines(record), took, found.unmatched))
     for items, parts, left in sides:
         sums: dict[str, Fraction] = {}
         for key, amount in (*parts, *((each.item.key, each.amount) for each in left)):

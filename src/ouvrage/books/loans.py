@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ouvrage.base.numbers import split_whole
-from ouvrage.books.money import NANO, nano, number
+from ouvrage.base.numbers import NANO, nano, number, split_whole
 from ouvrage.books.period import Period, months_later
 from ouvrage.books.record import Known
 from ouvrage.model.assets import Loan

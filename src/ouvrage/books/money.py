@@ -10,30 +10,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.time import DAY, utc_text
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.model.offers import ExchangeRate
 
-NANO = 1_000_000_000
 STALE_DAYS = 7
-
-
-@lru_cache(maxsize=65_536)
-def number(text: str) -> Fraction:
-    """The exact number of a decimal text; the same texts come again and again."""
-    return Fraction(text)
-
-
-def nano(value: Fraction) -> int:
-    """An amount in whole nano-units, half to even."""
-    whole, rest = divmod(value.numerator * NANO, value.denominator)
-    doubled = 2 * rest - value.denominator
-    return whole + (doubled > 0 or (doubled == 0 and whole % 2 == 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

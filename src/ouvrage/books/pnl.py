@@ -22,6 +22,7 @@ from ouvrage.books.electricity import CARBON, ENERGY, IDLE_ENERGY, LOAD_ENERGY
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import OwnerRecord
 from ouvrage.books.revenue import ASKED, ASKED_HOURS, LINES, SOLD_HOURS
+from ouvrage.evidence.fact_keys import FactKeys
 from ouvrage.evidence.figures import Figure, Sheet, known, unknown
 from ouvrage.model.occupancy import STATES
 from ouvrage.pricing.market.gpus import model_of
@@ -185,7 +186,7 @@ def _chosen(made: Account, cells: tuple[Cell, ...]) -> _Chosen:
             for grade, nano in held.by_grade.items():
                 into.by_grade[grade] = into.by_grade.get(grade, 0) + nano
             into.methods.update(held.methods)
-            into.keys.update(held.keys)
+            into.keys.add(held.keys)
     return _Chosen(made=made, cells=cells, lines=lines, currency=made.grid.currency)
 
 
@@ -199,13 +200,13 @@ def _hours(chosen: _Chosen, _: Mapping[str, Figure]) -> Iterable[Figure]:
     made = chosen.made
     states: dict[str, int] = dict.fromkeys(STATES, 0)
     grades: dict[Grade | None, int] = {}
-    facts: dict[str, None] = {}
+    facts = FactKeys()
     for cell in chosen.cells:
         for state, us in made.hours.get(cell, {}).items():
             states[state] += us
         for grade, us in made.graded.get(cell, {}).items():
             grades[grade] = grades.get(grade, 0) + us
-        facts.update(made.facts.get(cell, {}))
+        facts.add(made.facts.get(cell, ()))
     placed, place_keys = _placed(chosen)
     owned = sum(states.values())
     how = "device time from its placing in a node to its removal, within the period"

@@ -18,6 +18,7 @@ from ouvrage.books.period import Period
 from ouvrage.books.reconcile_bank import Banked, Open, banked, in_period
 from ouvrage.books.reconcile_meter import meter_differences, unbilled
 from ouvrage.books.reconcile_payouts import Owing, owing, payout_differences
+from ouvrage.books.reconcile_tenants import invoice_name, tenant_owing, unpaid
 from ouvrage.books.record import OwnerRecord
 from ouvrage.books.spans import Span
 
@@ -29,7 +30,7 @@ AGES = (30, 60, 90)
 class Total:
     """One part of a side of the bank's reconciliation: ``all`` = ``matched`` + ``open``.
 
-    ``what`` is ``invoices`` or ``bills`` of the documents, ``came`` or ``left`` of the bank's lines.
+    ``what`` is ``invoices``, ``payments`` (of tenants) or ``bills`` of the documents, ``came`` or ``left`` of the bank's lines.
     """
 
     what: str
@@ -84,11 +85,11 @@ def reconciled(record: OwnerRecord, site: str, period: Period) -> Reconciled:
         energy=tuple(meter_differences(record, site, period)),
         unbilled=tuple(unbilled(record, site, period)),
         payouts=tuple(payout_differences(record, period)) if first else (),
-        owing=tuple(owing(record, period)) if first else (),
+        owing=(*owing(record, period), *tenant_owing(record, period)) if first else (),
         bank=bank,
         documents=tuple(document_totals(whole, period)),
         lines=tuple(line_totals(whole, period)),
-        debts=tuple(_debts(bank.open, record.as_of or period.to_us)),
+        debts=tuple(_debts(record, bank.open, record.as_of or period.to_us, period)),
     )
 
 
@@ -116,21 +117,31 @@ def _totals(
     sums: dict[tuple[str, str], tuple[Fraction, Fraction]] = {}
     for item in items:
         if period.from_us <= item.day_us < period.to_us:
-            key = (item.currency, names[0 if item.amount > 0 else 1])
+            told = "payments" if item.sort == "payment" else names[0 if item.amount > 0 else 1]
+            key = (item.currency, told)
             whole, left = sums.get(key, (Fraction(0), Fraction(0)))
             sums[key] = (whole + item.amount, left + open_.get(item.key, Fraction(0)))
     for (currency, what), (whole, left) in sorted(sums.items()):
         yield Total(what=what, currency=currency, all=whole, matched=whole - left, open=left)
 
 
-def _debts(open_: Sequence[Open], at_us: int) -> list[Debt]:
-    found = [
+def _debts(record: OwnerRecord, open_: Sequence[Open], at_us: int, period: Period) -> list[Debt]:
+    """Documents that are not paid. A payment that a bank does not show is no debt."""
+    tenants = [
+        Debt(
+            who=who, currency=each.value.currency, amount=amount, since_us=each.value.issued_us,
+            days=max(0, (at_us - each.value.issued_us) // DAY), name=invoice_name(each.value),
+        )
+        for each, who, amount in unpaid(record.tenants, period.to_us)
+    ]  # fmt: skip
+    found = tenants + [
         Debt(
             who=each.item.who, currency=each.item.currency, amount=each.amount,
             since_us=each.item.day_us, days=max(0, (at_us - each.item.day_us) // DAY),
             name=each.item.name,
         )
         for each in open_
+        if each.item.sort != "payment"
     ]  # fmt: skip
     return sorted(found, key=lambda debt: (-debt.days, debt.name))
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
+from ouvrage.base.numbers import number
 from ouvrage.base.time import DAY
 from ouvrage.books.bank_items import Item, claims, lines, names_number, names_payer
 from ouvrage.books.by_hand import FX_NEAR, Astray, Pairs, by_hand
-from ouvrage.books.money import factor_of, number, rate_at
+from ouvrage.books.money import factor_of, rate_at
 from ouvrage.books.paying import (
     CERTAIN,
     CERTAINTY,
@@ -31,6 +32,7 @@ from ouvrage.books.paying import (
     rest_of,
 )
 from ouvrage.books.period import Period
+from ouvrage.books.reconcile_tenants import paid_items
 from ouvrage.books.record import OwnerRecord
 
 EARLY, LATE = 5, 60
@@ -80,9 +82,14 @@ class _Search:
         return before <= line.day_us <= after and (line.lasting, claim.lasting) not in self.apart
 
 
+def owed(record: OwnerRecord) -> tuple[Item, ...]:
+    """Everything that is to be seen in the bank: documents, and what tenants paid as the platform says."""
+    return (*claims(record), *paid_items(record))
+
+
 def banked(record: OwnerRecord) -> Banked:
     """The documents of an owner against the lines of the bank, over everything known."""
-    left, loose = list(claims(record)), list(lines(record))
+    left, loose = list(owed(record)), list(lines(record))
     said = by_hand(record, left, loose)
     search = _Search(record, said.apart)
     matches = list(said.matches)

@@ -132,7 +132,7 @@ def _metered(made: Account, about: str) -> Metered | None:
         if line in (ENERGY, "cost.electricity", "cost.cooling", "cost.standing"):
             sums[line] = sums.get(line, Fraction(0)) + money(held.nano)
             grades |= set(held.by_grade)
-            facts.update(held.keys)
+            facts.update(dict.fromkeys(held.keys))
         if line == ENERGY:
             read = sum(n for grade, n in held.by_grade.items() if grade < Grade.ASSUMED)
             by_meter += money(min(read, held.nano))

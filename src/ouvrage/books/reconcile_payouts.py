@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade, weakest
-from ouvrage.base.numbers import fixed
+from ouvrage.base.numbers import fixed, number
 from ouvrage.base.time import DAY, utc_text
 from ouvrage.books.differences import NEAR, SAME, Cause, Difference, Side
-from ouvrage.books.money import converted, number
+from ouvrage.books.money import converted
 from ouvrage.books.period import Period
 from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 from ouvrage.books.spans import Span, merged
@@ -101,7 +101,7 @@ class Feed:
     """Everything a channel says was earned, in one currency, found by its days."""
 
     def __init__(self, record: OwnerRecord, channel: str, currency: str) -> None:
-        ours = (e for e in record.earnings if e.value.channel == channel)
+        ours = (e for e in _told(record) if e.value.channel == channel)
         self.currency = currency
         self._parts = [_part(record, e, currency) for e in ours if e.value.component != "own-use"]
         self._begins = [part.from_us for part in self._parts]
@@ -146,13 +146,19 @@ def _part(record: OwnerRecord, each: Known[Earning], currency: str) -> _Part:
 
 def channels(record: OwnerRecord) -> list[str]:
     """The channels that earned or invoiced anything."""
-    return sorted({each.value.channel for each in (*record.earnings, *record.invoices)})
+    return sorted({each.value.channel for each in (*_told(record), *record.invoices)})
+
+
+def _told(record: OwnerRecord) -> list[Known[Earning]]:
+    """The earnings that a channel told; what the platform itself charged is invoiced to its tenants."""
+    ours = {each.key for each in record.tenants.charges}
+    return [each for each in record.earnings if each.key not in ours]
 
 
 def feed_of(record: OwnerRecord, channel: str) -> Feed:
     """What a channel says was earned, in the currency that it pays in."""
     paid = [each.value.currency for each in record.invoices if each.value.channel == channel]
-    said = [each.value.currency for each in record.earnings if each.value.channel == channel]
+    said = [each.value.currency for each in _told(record) if each.value.channel == channel]
     return Feed(record, channel, (paid or said)[-1])
 
 

@@ -27,6 +27,7 @@ from ouvrage.pricing.words import counted, mark
 _MOST = 12
 _SIDES = {
     "invoices": "invoiced to others",
+    "payments": "paid by tenants",
     "bills": "billed to you",
     "came": "came into the bank",
     "left": "left the bank",

@@ -7,17 +7,20 @@ figure made from it can say where it comes from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.cluster_states import states_of
-from ouvrage.books.known import FOR_EVER, Known
-from ouvrage.ledger.facts import Recorded
-from ouvrage.ledger.kinds import Unread, read
-from ouvrage.ledger.view import in_force
+from ouvrage.books.dues.earned import earnings_of
+from ouvrage.books.dues.earned import states_of as leased_states
+from ouvrage.books.dues.record import DUES_KINDS, NOTHING, DuesRecord, dues_of_lines
+from ouvrage.books.known import FOR_EVER, Known, by_kind, known_of
+from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
+from ouvrage.ledger.kinds import KINDS, rows_of
 from ouvrage.model.assets import Asset, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
@@ -34,11 +37,41 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
+class MeterRead(NamedTuple):
+    """An ``EnergyRead`` with its period, grade and key: there are more of these than of all others."""
+
+    meter: str
+    about: str
+    scope: str
+    energy_j: int
+    method: str
+    covered_us: int
+    valid_from: int
+    valid_to: int | None
+    grade: Grade
+    key: str
+
+    @property
+    def end(self) -> int:
+        """``valid_to``, or a moment after any other."""
+        return FOR_EVER if self.valid_to is None else self.valid_to
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The fact's key, as figures take it."""
+        return (self.key,)
+
+    def meets(self, from_us: int, to_us: int) -> bool:
+        """Whether it holds at any moment of a period."""
+        return self.valid_from < to_us and from_us < self.end
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
-    What a cluster's accounting says of the owner's nodes stands among the ``states``.
+    What a cluster's accounting and a platform's leases say of the owner's nodes stands among the ``states``, a platform's
+    charges among the ``earnings``; ``tenants`` is what its tenants owe.
     ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
     latest moment at which any of them was recorded, 0 where there is none.
     """
@@ -58,7 +91,7 @@ class OwnerRecord:
     payments: tuple[Known[BankLine], ...] = ()
     by_hand: tuple[Known[PaymentMatched], ...] = ()
     support: tuple[Known[SupportTime], ...] = ()
-    energy: tuple[Known[EnergyRead], ...] = ()
+    energy: tuple[MeterRead, ...] = ()
     tariffs: tuple[Known[Tariff], ...] = ()
     spots: tuple[Known[SpotPrices], ...] = ()
     rates: tuple[Known[ExchangeRate], ...] = ()
@@ -70,6 +103,7 @@ class OwnerRecord:
     inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
     homes: Mapping[str, tuple[Known[Node], ...]]
     as_of: int = 0
+    tenants: DuesRecord = NOTHING
 
     def site(self, name: str) -> Known[Site] | None:
         """The site of a name, as last stated."""
@@ -133,26 +167,40 @@ _FIELDS: dict[type, str] = {
 }
 OWNER_KINDS: tuple[str, ...] = tuple(kind.KIND for kind in _FIELDS)
 """The kinds of facts that the books read; withdrawals may concern any of them."""
-BOOK_KINDS: tuple[str, ...] = (*OWNER_KINDS, Withdrawal.KIND)
+BOOK_KINDS: tuple[str, ...] = tuple(dict.fromkeys((*OWNER_KINDS, *DUES_KINDS, Withdrawal.KIND)))
 
 
 def owner_record(records: Iterable[Recorded]) -> OwnerRecord:
     """The owner's facts among some records, those that nothing corrected or withdrew."""
-    ours = [entry for entry in records if entry.fact.kind in BOOK_KINDS]
-    found: dict[str, list[Known[Any]]] = {name: [] for name in _FIELDS.values()}
-    for known in _decoded(ours):
-        found[_FIELDS[type(known.value)]].append(known)
+    return record_of_lines([line_of(entry) for entry in records if entry.fact.kind in BOOK_KINDS])
+
+
+def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
+    """``owner_record`` from lines of ``BOOK_KINDS``, as a store reads them."""
+    found: dict[str, list[Any]] = {name: [] for name in _FIELDS.values()}
+    tenants = dues_of_lines(ours)
+    for (kind, version), lines in by_kind(ours).items():
+        if KINDS.get((kind, version)) is EnergyRead:
+            found["energy"] += _meter_reads(lines)
+        elif (known := KINDS.get((kind, version))) in _FIELDS:
+            found[_FIELDS[known]] += known_of(kind, version, lines)
     nodes = {each.value.node for each in found["nodes"]}
     rows, events = found["cluster_rows"], found["cluster_events"]
+    for each in (rows, events, found["cluster_whole"]):
+        _put_in_order(each)
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
+    devices = {each.value.device for each in found["devices"]}
+    found["states"] += leased_states(tenants, devices)
+    found["earnings"] += earnings_of(tenants, devices)
     for each in found.values():
-        each.sort(key=lambda known: (known.valid_from, known.key))
+        _put_in_order(each)
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
     kept: dict[str, Any] = {name: tuple(each) for name, each in found.items()}
-    as_of = max((entry.recorded_at for entry in ours), default=0)
+    as_of = max((line.recorded_at for line in ours), default=0)
     return OwnerRecord(
         terms=terms,
         as_of=as_of,
+        tenants=tenants,
         placed=_grouped(kept["devices"], lambda value: value.device),
         inside=_grouped(kept["devices"], lambda value: value.node),
         homes=_grouped(kept["nodes"], lambda value: value.node),
@@ -167,15 +215,15 @@ def _grouped(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, tupl
     return {name: tuple(each) for name, each in found.items()}
 
 
-def _decoded(records: Iterable[Recorded]) -> Iterator[Known[Any]]:
-    for entry in in_force(records):
-        value = read(entry.fact)
-        if not isinstance(value, Unread):
-            yield Known(
-                value=value,
-                valid_from=entry.fact.valid_from,
-                valid_to=entry.fact.valid_to,
-                grade=entry.fact.grade,
-                key=entry.fact.key,
-                said_by=getattr(value, "said_by", ""),
-            )
+def _put_in_order(entries: list[Any]) -> None:
+    """By time, then key; two sorts of plain numbers and texts take less than one of pairs."""
+    entries.sort(key=attrgetter("key"))
+    entries.sort(key=attrgetter("valid_from"))
+
+
+def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:
+    rows = rows_of(EnergyRead, [line.payload for line in lines])
+    for line, row in zip(lines, rows, strict=True):
+        if row is not None:
+            more = (line.valid_from, line.valid_to, GRADES[line.grade], line.key)
+            yield MeterRead._make((*row, *more))

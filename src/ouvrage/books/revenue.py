@@ -14,10 +14,11 @@ from fractions import Fraction
 from typing import Any
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.time import HOUR
 from ouvrage.books.calendar import leases_of, slots_of
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, Weights, post
-from ouvrage.books.money import Converted, converted, number
+from ouvrage.books.money import Converted, converted
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import pieces
 from ouvrage.model.earnings import COMPONENTS, Earning, OwnerLease
@@ -88,8 +89,9 @@ def _channel_says(
     )
     told.add(money.note)
     from_us, to_us = max(each.valid_from, period.from_us), min(each.end, period.to_us)
-    weights = _sold_by(grid, earning, from_us, to_us)
-    if not grid.stood(earning.about, from_us, to_us):
+    sold = grid.weights(earning.about, from_us, to_us, earning.channel)
+    weights = _sold_by(sold or grid.weights(earning.about, from_us, to_us), earning)
+    if not sold and not grid.stood(earning.about, from_us, to_us):
         told.add(
             f"{earning.channel} says that {earning.about} earned when no GPU of it was in service; "
             "it is counted, and those hours are not: see ouvrage own show"
@@ -141,10 +143,8 @@ def _amount(line: str, value: Fraction, money: Converted, how: str) -> Amount:
     return Amount(line=line, value=value, grade=money.grade, method=how, keys=money.keys)
 
 
-def _sold_by(grid: Grid, earning: Earning, from_us: int, to_us: int) -> Weights:
+def _sold_by(found: Weights, earning: Earning) -> Weights:
     """The cells that an earning belongs to, on its own channel and of its tenant."""
-    found = grid.weights(earning.about, from_us, to_us, earning.channel)
-    found = found or grid.weights(earning.about, from_us, to_us)
     merged: dict[Cell, int] = {}
     for cell, us in found:
         named = Cell(cell.node, cell.device, earning.channel, earning.tenant or cell.tenant)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from ouvrage.base.numbers import NANO, nano, number
 from ouvrage.books.bank_items import instalment_key
 from ouvrage.books.cells import Grid
 from ouvrage.books.costs import LINE_OF_BILL
+from ouvrage.books.dues.entries import RECEIVED, Leg, TenantEntry, tenant_entries
 from ouvrage.books.entries import (
     EXCHANGE,
     OWNER,
@@ -27,13 +29,19 @@ from ouvrage.books.entries import (
     title,
 )
 from ouvrage.books.loans import loan_schedule
-from ouvrage.books.money import NANO, converted, nano, number
+from ouvrage.books.money import converted
 from ouvrage.books.paying import Match, Share
 from ouvrage.books.period import day_of
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import term
 from ouvrage.model.cash import BankLine, CostBill
 from ouvrage.model.earnings import ChannelInvoice, Earning
+
+TENANT_ACCOUNTS = {
+    "receivable": "Assets:Receivable", "accrued": "Assets:Accrued", "received": "Assets:Received",
+    "tax": "Liabilities:Sales-tax", "rounding": RESIDUE,
+}  # fmt: skip
+"""On which account a leg of a tenant's entry stands; of the first three under the tenant's or the channel's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +83,9 @@ def documents(
         known.append(document)
         yield from desk.if_within(document.at_us, entry)
     if desk.first:
+        for document, entry in desk.tenants():
+            known += [document] if document else []
+            yield from desk.if_within(entry.at_us, desk.named(entry))
         yield from desk.paid({each.key: each for each in known}, matches)
 
 
@@ -174,6 +185,37 @@ class _Desk:
                     key=instalment_key(each.key, number_),
                 )  # fmt: skip
                 yield document, self._entry(due.at_us, about, sums, each.key)
+
+    def tenants(self) -> Iterator[tuple[Document | None, TenantEntry]]:
+        """Invoices to tenants and what they paid; what was paid waits for the bank's line that shows it."""
+        for entry in tenant_entries(self.record.tenants):
+            paid = next((leg for leg in entry.legs if leg.sort == RECEIVED), None)
+            document = None
+            if paid is not None:
+                amount = Fraction(paid.nano, NANO)
+                carried = self._in_books(amount, entry.currency, entry.at_us, entry.known)
+                document = Document(
+                    at_us=entry.at_us, about=entry.text, account=self._account(paid), carried=carried,
+                    key=entry.known.key,
+                )  # fmt: skip
+            yield document, entry
+
+    def named(self, entry: TenantEntry) -> Entry:
+        """An entry of a tenant on named accounts in the books' currency; what converting left is exchange."""
+        sums: dict[str, int] = {}
+        for leg in entry.legs:
+            moved = self._in_books(
+                Fraction(leg.nano, NANO), entry.currency, entry.at_us, entry.known
+            )
+            account = self._account(leg)
+            sums[account] = sums.get(account, 0) + moved
+        left = sum(sums.values())
+        return self._entry(entry.at_us, entry.text, {**sums, EXCHANGE: -left}, entry.known.key)
+
+    def _account(self, leg: Leg) -> str:
+        whose = {"receivable": "tenant", "received": "tenant", "accrued": "channel"}.get(leg.sort)
+        root = TENANT_ACCOUNTS[leg.sort]
+        return root if whose is None else f"{root}:{self.names.of(whose, leg.name)}"
 
     def billed(self, each: Known[CostBill]) -> tuple[Document, Entry]:
         """A bill: what it asks for, against the cost that accrued; its tax is kept apart."""

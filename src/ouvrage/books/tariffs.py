@@ -18,8 +18,9 @@ from math import lcm
 from typing import Any
 
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.time import HOUR
-from ouvrage.books.money import converted, number
+from ouvrage.books.money import converted
 from ouvrage.books.period import zone_of
 from ouvrage.books.record import Known, OwnerRecord
 from ouvrage.books.terms import pieces as term_pieces

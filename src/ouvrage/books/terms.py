@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.numbers import number
 from ouvrage.base.text import safe
-from ouvrage.books.money import number
 from ouvrage.books.power import OTHER_IDLE, WALL_IDLE, WALL_LOAD, WALL_MOST, board_of
 from ouvrage.books.record import FOR_EVER, Known, OwnerRecord
 
@@ -130,6 +130,10 @@ CATALOGUE: tuple[TermRule, ...] = (
     _rule(
         "tax", "site", "1", "share of a profit after interest that is taxed",
         default="0", source=NOTHING, ends=("0", "0.30"), why="our judgement: rates on profits of the smallest firms",
+    ),
+    _rule(
+        "sales_tax", "channel tenant", "1", "tax that is added to what tenants are charged",
+        default=None, source="", ends=None, why="",
     ),
     _rule(
         "support_price", "site node", "CUR/h", "what an hour of the owner's time is worth",

@@ -19,11 +19,11 @@ from typing import Any
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade, weakest
-from ouvrage.base.numbers import decimal_text
+from ouvrage.base.numbers import decimal_text, number
 from ouvrage.books.account import Account, account, money
 from ouvrage.books.goodput import STATED
 from ouvrage.books.known import Known
-from ouvrage.books.money import converted, number
+from ouvrage.books.money import converted
 from ouvrage.books.period import Period
 from ouvrage.books.record import OwnerRecord
 from ouvrage.metering.reckoning import reckon

@@ -7,6 +7,7 @@ here is found out by trying it, once for each kernel.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import sys
@@ -14,8 +15,14 @@ from pathlib import Path
 
 import click
 
+from ouvrage.adapters.podman import REGISTRIES
+from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 
+CONFIGURATION = "agent.toml"
+"""In the state directory: lists ``see``, ``deny`` and ``registries``, to which the flags add."""
+
+_LISTS = ("see", "deny", "registries")
 _NAME = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -46,6 +53,19 @@ def agent() -> None:
     help="A directory that every sandbox sees, read-only, at the same path.",
 )
 @click.option(
+    "--deny",
+    multiple=True,
+    metavar="NETWORK",
+    help="A network that no job reaches, beside the private ones.",
+)
+@click.option(
+    "--registry",
+    "registries",
+    multiple=True,
+    metavar="HOST",
+    help="Where images may come from (the large public ones, else).",
+)
+@click.option(
     "--ca",
     type=click.Path(exists=True, dir_okay=False),
     help="The authority that signed the server's certificate.",
@@ -56,22 +76,59 @@ def run(
     enrol_file: Path | None,
     name: str | None,
     see: tuple[str, ...],
+    deny: tuple[str, ...],
+    registries: tuple[str, ...],
     ca: str | None,
 ) -> None:
     """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
+    from ouvrage.agent.isolation import proven
     from ouvrage.agent.runner import Runner, Settings
 
+    _log_to_stderr()
+    kept = _kept(state / CONFIGURATION)
     settings = Settings(
         state=state.absolute(),
         server=_address(server),
         name=name or _host(),
-        see=tuple(_seen(each) for each in see),
+        see=tuple(_seen(each) for each in (*kept["see"], *see)),
+        deny=tuple(_network(each) for each in (*kept["deny"], *deny)),
+        registries=registries or tuple(kept["registries"]) or REGISTRIES,
         ca=ca,
     )
-    from ouvrage.agent.isolation import proven
-
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))
+
+
+def _kept(file: Path) -> dict[str, list[str]]:
+    """What the owner wrote into the agent's configuration; empty lists where there is none."""
+    told = load_toml(str(file), read_text(file, "agent"), "agent/config") if file.exists() else {}
+    for name, value in told.items():
+        if name not in _LISTS or not isinstance(value, list) or not all(map(_is_text, value)):
+            raise OuvrageError(
+                "agent/config",
+                f"{name} = {value!r} is not understood",
+                where=(str(file),),
+                hint=f"lists of texts, called {', '.join(_LISTS)}",
+            )
+    return {name: told.get(name, []) for name in _LISTS}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _log_to_stderr() -> None:
+    """One line an event, as a service's log wants them."""
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.add_log_level,
+            structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+    )
 
 
 def _token(file: Path | None) -> str:
@@ -107,3 +164,12 @@ def _seen(path: str) -> str:
     if not os.path.isdir(whole) or whole == "/":
         raise OuvrageError("agent/see", f"--see {path!r} is no directory that could be shown")
     return whole
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Network(text, strict=False))
+    except ValueError as error:
+        raise OuvrageError(
+            "agent/deny", f"--deny {text!r} is no network", hint="--deny 203.0.113.0/24"
+        ) from error

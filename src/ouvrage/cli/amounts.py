@@ -6,14 +6,19 @@ Decides nothing of its own, so that ``16GiB`` and ``2h`` mean the same on a comm
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ouvrage.placement.spec_values import duration_us, size_mib
 
+if TYPE_CHECKING:
+    _Kind = click.ParamType[int]
+else:
+    _Kind = click.ParamType  # takes no type before Click 8.3
 
-class Amount(click.ParamType):
+
+class Amount(_Kind):
     """A value that one of the job file's readers understands."""
 
     def __init__(self, name: str, read: Callable[[Any], int]) -> None:

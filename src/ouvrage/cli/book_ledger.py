@@ -18,7 +18,7 @@ from ouvrage.books.account import account
 from ouvrage.books.cells import UNNAMED
 from ouvrage.books.period import Period, month_of, period_named
 from ouvrage.books.pnl import UNSOLD, class_name, sheet_named
-from ouvrage.books.record import BOOK_KINDS, OwnerRecord, owner_record
+from ouvrage.books.record import BOOK_KINDS, OwnerRecord, record_of_lines
 from ouvrage.cli.ledger import Ledger, past
 from ouvrage.evidence.figures import Sheet
 from ouvrage.ledger.facts import Recorded
@@ -28,10 +28,17 @@ FIRST = "ouvrage init"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Books:
-    """An owner's record as known at a moment, with the records behind it."""
+    """An owner's record as known at a moment: all of it had been recorded by ``known``."""
 
     record: OwnerRecord
-    records: Sequence[Recorded]
+    ledger: Ledger
+    known: int
+
+    @property
+    def records(self) -> Sequence[Recorded]:
+        """The records behind it, read when they are asked for: few answers need them."""
+        store = self.ledger.store
+        return [r for kind in BOOK_KINDS for r in store.records(kind=kind, as_of=self.known)]
 
     def site(self, name: str | None) -> str:
         """The site that is meant: the one named, else the only one there is."""
@@ -58,10 +65,8 @@ class Books:
 def books_of(ledger: Ledger, as_of: int | None) -> Books:
     """The books of this home, as known at a moment (None: now)."""
     closed = past(as_of, ledger)
-    records = [
-        entry for kind in BOOK_KINDS for entry in ledger.store.records(kind=kind, as_of=closed)
-    ]
-    return Books(record=owner_record(records), records=records)
+    record = record_of_lines(ledger.store.lines(BOOK_KINDS, as_of=closed))
+    return Books(record=record, ledger=ledger, known=record.as_of)
 
 
 def within(books: Books, ledger: Ledger, period: Period, as_of: int | None) -> tuple[Books, Period]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +38,39 @@ from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, sta
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
 from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
-from ouvrage.cli.books_energy import energy_
-from ouvrage.cli.books_journal import journal_
-from ouvrage.cli.books_match import match
 from ouvrage.cli.books_pages import pdf_option, write_pages
-from ouvrage.cli.books_reconcile import reconcile
-from ouvrage.cli.goodput import goodput
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
 
 
-@click.group()
+class _Books(click.Group):
+    """A group whose larger verbs are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs by name."""
+        return sorted({*super().list_commands(ctx), *_LATER})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command; None for a word that is no verb."""
+        if cmd_name not in _LATER:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = _LATER[cmd_name]
+        return getattr(import_module(f"ouvrage.cli.{module}"), attribute)
+
+
+_LATER = {
+    "reconcile": ("books_reconcile", "reconcile"),
+    "match": ("books_match", "match"),
+    "energy": ("books_energy", "energy_"),
+    "journal": ("books_journal", "journal_"),
+    "goodput": ("goodput", "goodput"),
+}
+"""Verb → module below ``ouvrage.cli`` and attribute."""
+
+
+@click.group(cls=_Books)
 def books() -> None:
     """What a machine earned and cost: the books of an owner.
 
@@ -243,5 +264,5 @@ def calendar_(
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
 
 
-for _verb in (reconcile, match, close, reopen, energy_, journal_, goodput):
+for _verb in (close, reopen):
     books.add_command(_verb)

@@ -14,6 +14,7 @@ import click
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.yaml_text import read_yaml
 from ouvrage.base.time import utc_text
+from ouvrage.cli.job_estimate import estimate
 from ouvrage.cli.job_files import fetch_outputs, local_inputs, send_inputs
 from ouvrage.cli.job_log import follow
 from ouvrage.cli.options import json_option
@@ -34,6 +35,9 @@ def job() -> None:
     ouvrage job submit --offer standard -- python train.py --epochs 3
     ouvrage job logs -f last
     """
+
+
+job.add_command(estimate)
 
 
 def _flags(verb: Any) -> Any:

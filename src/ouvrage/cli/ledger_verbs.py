@@ -23,6 +23,8 @@ from ouvrage.store.archive import backup as write_backup
 from ouvrage.store.archive import restore as read_backup
 from ouvrage.store.audit import Audit, Checked, audit
 from ouvrage.store.market_table import rebuild_market
+from ouvrage.store.platform.dues_rebuild import rebuild_odd_dues
+from ouvrage.store.platform.rebuild_work import rebuild_odd_work
 from ouvrage.store.projections import rebuild as rebuild_runs
 from ouvrage.store.store import open_store
 
@@ -43,11 +45,28 @@ def verify(*, as_json: bool) -> int:
     return 0 if found.first is None else 1
 
 
+def refuse_while_serving(where: Path) -> None:
+    """Refuse to make a platform's tables anew while its server reads and changes them."""
+    if not (where / "server.lock").exists():
+        return
+    from ouvrage.server.serving import running_pid
+
+    if running_pid(where) is not None:
+        raise OuvrageError(
+            "rebuild/serving",
+            f"a server runs on {where}",
+            hint=f"stop it first: ouvrage down --state {where}",
+        )
+
+
 @click.command()
 @json_option
 def rebuild(*, as_json: bool) -> int:
     """Make the derived tables anew from the facts."""
     with opened() as ledger:
+        refuse_while_serving(ledger.home)
+        rebuild_odd_work(ledger.store)
+        rebuild_odd_dues(ledger.store)
         made = rebuild_runs(ledger.store)
         catalogues = len(rebuild_market(ledger.store).catalogues)
     if as_json:

@@ -87,7 +87,15 @@ def period_options(verb: Verb) -> Verb:
     The verb gets ``period``, its one name, or None where none is asked for. Raises ``OuvrageError``
     ``period/which`` where several are, or half of one.
     """
+    return _period_options(verb, "A month; else the last whole one with facts.")
 
+
+def this_month_options(verb: Verb) -> Verb:
+    """The same options for what a platform charges: by UTC, and without any of this month so far."""
+    return _period_options(verb, "A month; else this one so far.")
+
+
+def _period_options(verb: Any, month_help: str) -> Any:
     @wraps(verb)
     def told(
         *args: Any,
@@ -111,9 +119,7 @@ def period_options(verb: Verb) -> Verb:
         click.option("--to", "ends", metavar="DAY", help="The first day that is not in it."),
         click.option("--from", "begins", metavar="DAY", help="The first day of a period."),
         click.option("--year", metavar="YYYY", help="A year."),
-        click.option(
-            "--month", metavar="YYYY-MM", help="A month; else the last whole one with facts."
-        ),
+        click.option("--month", metavar="YYYY-MM", help=month_help),
     ):
         asking = option(asking)
     return asking

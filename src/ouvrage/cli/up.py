@@ -6,6 +6,7 @@ waited for until it answers. The server itself is ``server/serving.py``.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -16,12 +17,14 @@ from typing import Any
 
 import click
 
+from ouvrage.adapters.home import make_private
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, wrote
+from ouvrage.cli.server_extra import server_extra
 
 _STATE = Path("/var/lib/ouvrage")
-_STARTED_WITHIN = 30
+_STARTED_WITHIN = 60
 _ENDED_WITHIN = 60
 
 state_option = click.option(
@@ -71,24 +74,35 @@ state_option = click.option(
 @click.option("--currency", metavar="CODE", default="EUR", help="The owner's, on the first start.")
 @click.option("--detach", is_flag=True, help="Return once the server answers; it runs on.")
 @click.option("--no-runner", is_flag=True, help="Serve only: run no jobs on this machine.")
+@click.option(
+    "--see",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, path_type=Path),
+    help="What every sandbox here sees, read-only, at the same path: programs, data.",
+)
 @json_option
 def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
     """Start the platform on this machine, and keep it running until Ctrl-C or `ouvrage down`.
 
     The first start makes the owner's organisation and an administrator, whose password is printed this once.
     """
-    from ouvrage.server.serving import opened, serve
-    from ouvrage.server.starting import Start
+    from ouvrage.server.listening import Start, checked
 
+    given["see"] = tuple(each.absolute() for each in given["see"])
     start = Start(state=state.absolute(), **given)
+    checked(start)
+    if detach:
+        told = _start_behind(start)
+        wrote()
+        _say(told["url"], start.state, told["password"], as_json=as_json)
+        return
+    with server_extra():
+        from ouvrage.server.serving import opened, serve  # takes a second to load
+
     with opened(start) as server:
         wrote()
-        if not detach:
-            _say(server.url, start.state, server.password, as_json=as_json)
-            serve(server)
-            return
-    _start_behind(start, server.url)
-    _say(server.url, start.state, server.password, as_json=as_json)
+        serve(server, lambda: _say(server.url, start.state, server.password, as_json=as_json))
 
 
 def _say(url: str, directory: Path, password: str | None, *, as_json: bool) -> None:
@@ -117,16 +131,13 @@ def _say(url: str, directory: Path, password: str | None, *, as_json: bool) -> N
     sys.stdout.flush()
 
 
-def _start_behind(start: Any, url: str) -> None:
-    """Start the server in a session of its own, and wait until it says that it serves."""
-    command = [
-        sys.executable,
-        "-m",
-        "ouvrage",
-        "up",
-        *start.arguments(url.partition("://")[2]),
-        "--json",
-    ]
+def _start_behind(start: Any) -> Any:
+    """Start the server in a session of its own; what it says once it is ready, or its refusal.
+
+    The first start's password comes back through a pipe, and stands in no file.
+    """
+    make_private(start.state)
+    command = [sys.executable, "-m", "ouvrage", "up", *start.arguments(), "--json"]
     # An address of a database may hold a password, which a list of processes would show.
     environment = dict(os.environ) | ({"OUVRAGE_SERVER_STORE": start.store} if start.store else {})
     log = start.state / "server.log"
@@ -141,14 +152,34 @@ def _start_behind(start: Any, url: str) -> None:
         )
     assert child.stdout is not None
     with child.stdout as said:
-        ready, _, _ = select.select([said], [], [], _STARTED_WITHIN)
-        if not ready or not said.read(1):
-            raise OuvrageError(
-                "server/not-started",
-                "the server did not start",
-                hint=f"its words stand in {log}",
-                exit_code=1,
-            )
+        told = _json_from(said.fileno())
+    if told is None:
+        raise OuvrageError(
+            "server/not-started",
+            f"the server was not ready within {_STARTED_WITHIN} s",
+            hint=f"its words stand in {log}",
+            exit_code=1,
+        )
+    if "error" in told:
+        error = told["error"]
+        raise OuvrageError(
+            error["code"], error["message"], hint=error["hint"], where=tuple(error["where"])
+        )
+    return told
+
+
+def _json_from(descriptor: int) -> Any:
+    """The JSON value that a process prints, read until it is whole; None where it does not come in time."""
+    text = b""
+    while select.select([descriptor], [], [], _STARTED_WITHIN)[0]:
+        piece = os.read(descriptor, 1 << 16)
+        text += piece
+        try:
+            return json.loads(text)
+        except ValueError:
+            if not piece:
+                return None
+    return None
 
 
 @click.command()
@@ -156,7 +187,8 @@ def _start_behind(start: Any, url: str) -> None:
 @json_option
 def down(state: Path, as_json: bool) -> None:
     """Stop the server that `ouvrage up` started. Jobs that run go on; their ends are reported when it is back."""
-    from ouvrage.server.serving import running_pid
+    with server_extra():
+        from ouvrage.server.serving import running_pid
 
     directory = state.absolute()
     number = running_pid(directory)

@@ -7,11 +7,12 @@ walk from a printed number back to the ledger. Values are exact; texts are made 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade, Shares, whole
+from ouvrage.evidence.fact_keys import FactKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class Figure:
     shares: Shares = field(default_factory=dict)
     method: str
     inputs: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
+    facts: Sequence[str] = ()
     why: str | None = None
 
 
@@ -72,7 +73,7 @@ def known(
         shares=whole(grade) if shares is None else shares,
         method=method,
         inputs=tuple(inputs),
-        facts=tuple(facts),
+        facts=facts if isinstance(facts, FactKeys) else tuple(facts),
     )
 
 

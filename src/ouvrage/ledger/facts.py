@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
 
 WORDS = {grade: grade.word for grade in Grade}
+GRADES = {word: grade for grade, word in WORDS.items()}
 CONTENT = ("kind", "version", "subject", "valid_from", "valid_to", "grade", "payload", "corrects")
 
 
@@ -71,6 +73,32 @@ class Recorded:
     recorded_at: int
     fact: Fact
     stored_sha256: str | None = None
+
+
+class Line(NamedTuple):
+    """What a fact says, under its key, as a store reads very many: without its subject and its hash.
+
+    ``grade`` is one of the words of ``GRADES``.
+    """
+
+    key: str
+    kind: str
+    version: int
+    valid_from: int
+    valid_to: int | None
+    recorded_at: int
+    grade: str
+    payload: str
+    corrects: str | None
+
+
+def line_of(entry: Recorded) -> Line:
+    """A record as a line."""
+    fact = entry.fact
+    return Line(
+        fact.key, fact.kind, fact.version, fact.valid_from, fact.valid_to, entry.recorded_at,
+        WORDS[fact.grade], fact.payload, fact.corrects,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

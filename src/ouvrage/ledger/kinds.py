@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from json.encoder import encode_basestring
-from operator import attrgetter
+from json.scanner import make_scanner
+from operator import attrgetter, itemgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ouvrage.base.canonical import canonical
@@ -199,10 +200,52 @@ def fact_of(
 def read(fact: Fact) -> Any:
     """The kind's instance that a fact states, or ``Unread`` with the reason."""
     try:
-        value = json.loads(fact.payload)
+        value = _parsed(fact.payload)
     except (ValueError, RecursionError) as error:
         return Unread(fact=fact, reason=f"{fact.kind} payload: {error}")
     return read_value(fact, value)
+
+
+def values_of(kind: str, version: int, payloads: Iterable[str]) -> Iterator[Any]:
+    """The instances that payloads of one kind state, each as ``read`` has it; None where unread."""
+    known = KINDS.get((kind, version))
+    read_one = None if known is None else _reader(known)
+    for payload in payloads:
+        try:
+            yield None if read_one is None else read_one(_parsed(payload))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            yield None
+
+
+def rows_of(kind: type, payloads: Iterable[str]) -> Iterator[tuple[Any, ...] | None]:
+    """``values_of`` for a kind of plain fields, each instance as the values of its fields in order."""
+    names = _field_names(kind)
+    read_one, pick, fields_in = _reader(kind), itemgetter(*names), attrgetter(*names)
+    seen: set[tuple[type, ...]] = set()  # types of fields that were found right before
+    for payload in payloads:
+        try:
+            given = _parsed(payload)
+            row = pick(given) if type(given) is dict and len(given) == len(names) else ()
+            sorts = tuple(map(type, row))
+            if sorts not in seen:
+                row = fields_in(read_one(given))
+                seen.add(sorts)
+            yield row
+        except (ValueError, TypeError, KeyError, RecursionError):
+            yield None
+
+
+_decoder: Any = json.JSONDecoder()
+_scan = make_scanner(_decoder)
+
+
+def _parsed(text: str) -> Any:
+    """``json.loads``, without its detours where there is nothing around the value."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = value = None
+    return value if end == len(text) else json.loads(text)
 
 
 def read_value(fact: Fact, value: Any) -> Any:
@@ -274,15 +317,30 @@ def _reader(hint: Any) -> Reader:
 def _dataclass_reader(kind: Any) -> Reader:
     hints = get_type_hints(kind)
     readers = {name: _reader(hints[name]) for name in _field_names(kind)}
+    plain = len(readers) > 1 and all(map(_is_plain, hints.values()))
+    pick = itemgetter(*readers) if plain else None
+    seen: set[tuple[type, ...]] = set()  # types of fields that were found right before
 
     def build(value: Any) -> Any:
         given = _expect(value, dict)
         if given.keys() != readers.keys():
             odd = sorted(given.keys() ^ readers.keys())
             raise ValueError(f"fields differ from {kind.__name__}: {', '.join(odd)}")
-        return kind(**{name: reader(given[name]) for name, reader in readers.items()})
+        sorts = None if pick is None else tuple(map(type, pick(given)))
+        if sorts in seen:
+            return kind(**given)
+        made = kind(**{name: reader(given[name]) for name, reader in readers.items()})
+        if sorts is not None:
+            seen.add(sorts)
+        return made
 
     return build
+
+
+def _is_plain(hint: Any) -> bool:
+    """Whether the type of a value alone says that it is one of a hint."""
+    inner = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return all(each in (str, int, bool, type(None)) for each in inner)
 
 
 def _expect(value: Any, kind: type) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ouvrage.ledger.facts import Recorded
+from ouvrage.ledger.facts import GRADES, Fact, Line, Recorded
 from ouvrage.model.records import Withdrawal
 
 Correctors = Mapping[str, Sequence[Recorded]]
@@ -30,6 +30,28 @@ def in_force(recorded: Iterable[Recorded]) -> list[Recorded]:
         entries = _outcomes(entries, correctors)
     kept = [entry for entry in entries if entry.fact.kind != Withdrawal.KIND]
     return sorted(kept, key=_place)
+
+
+def lines_in_force(lines: Sequence[Line]) -> list[Line]:
+    """``in_force`` for lines, in their own order: only those that a correction concerns are weighed."""
+    targets = {line.corrects for line in lines if line.corrects is not None}
+    if not targets:
+        return [line for line in lines if line.kind != Withdrawal.KIND]
+    concerned = [line for line in lines if line.corrects is not None or line.key in targets]
+    standing = {entry.fact.key for entry in in_force(map(_record_of, concerned))}
+    fallen = {line.key for line in concerned} - standing
+    return [line for line in lines if line.kind != Withdrawal.KIND and line.key not in fallen]
+
+
+def _record_of(line: Line) -> Recorded:
+    """A line as the record that is weighed; what that does not look at is left blank."""
+    source, _, id = line.key.partition("/")
+    fact = Fact(
+        source=source, id=id, kind=line.kind, version=line.version, subject="",
+        valid_from=line.valid_from, valid_to=line.valid_to, grade=GRADES[line.grade],
+        payload=line.payload, corrects=line.corrects,
+    )  # fmt: skip
+    return Recorded(seq=0, recorded_at=line.recorded_at, fact=fact)
 
 
 def circular(recorded: Iterable[Recorded]) -> list[Recorded]:

@@ -16,8 +16,9 @@ BUDGET_ACTIONS = ("warn", "stop")
 class LeaseCharge:
     """One line of what a lease cost in the fact's period. ``amount`` is decimal text, exact, before tax.
 
-    ``rule`` names the plan's rule, ``words`` says it, ``quantity`` and ``unit`` what it was applied to. A credit is negative and
-    names in ``credits`` what it gives back.
+    ``rule`` names the plan's rule, ``words`` says how it was applied, ``price`` is the one price that made it (``0.30 EUR/h``; None
+    where there are several), ``quantity`` and ``unit`` what it was applied to, exact. A credit is negative and names in ``credits``
+    the charge that it gives back.
     """
 
     KIND: ClassVar[str] = "platform.charge"
@@ -33,6 +34,7 @@ class LeaseCharge:
     currency: str
     rule: str
     words: str
+    price: str | None
     quantity: str
     unit: str
     credits: str | None
@@ -73,17 +75,24 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantInvoice:
-    """An invoice that was issued over the fact's period, of these charges; never edited after."""
+    """An invoice that was issued at ``issued_us`` over the fact's period, of these charges; never edited after.
+
+    ``net`` is the charges and ``rounding`` together, in whole cents (or what the currency has); ``tax`` is ``tax_rate`` of it,
+    ``total`` both. A credit note is one whose charges are credits; ``credits`` names the invoice that it corrects.
+    """
 
     KIND: ClassVar[str] = "platform.invoice"
     VERSION: ClassVar[int] = 1
 
     invoice: str
     number: str
+    issued_us: int
     org: str
     currency: str
+    rounding: str
     net: str
     tax: str
     tax_rate: str
     total: str
     charges: tuple[str, ...]
+    credits: str | None

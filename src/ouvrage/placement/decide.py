@@ -14,7 +14,7 @@ from typing import Any
 from ouvrage.model.selling import Placed
 from ouvrage.placement.backfill import Promise, promise
 from ouvrage.placement.order import Queue, lease_lines
-from ouvrage.placement.places import Room, lack, lease_room, rooms_of
+from ouvrage.placement.places import Changes, Room, groups_of, lack, lease_room, rooms_of
 from ouvrage.placement.preempt import Making, Victim, make_room, victims_of
 from ouvrage.placement.reach import Reach, reach
 from ouvrage.placement.snapshot import HOLDS, Lease, Needs, Snapshot, Waiting
@@ -73,18 +73,31 @@ class Blocked:
     ahead_own: int
 
 
+class Kind:
+    """What jobs of the same needs share in one plan: where they could run, by when it is known not to fit, what lacks."""
+
+    __slots__ = ("hopeless", "lack", "reach")
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self.hopeless: set[int | None] = set()
+        self.lack: tuple[str, dict[str, Any]] | None = None
+
+
 class Planning:
     """One plan in the making; ``explain`` reads what led to it."""
 
     def __init__(self, snapshot: Snapshot, now_us: int) -> None:
         self.snapshot = snapshot
         self.now_us = now_us
-        self.rooms = rooms_of(snapshot, now_us)
+        self._changes = Changes()
+        self.rooms = rooms_of(snapshot, now_us, self._changes)
+        self._groups = groups_of(self.rooms, self._changes)
         self.promises: dict[str, Promise] = {}
         self.blocked: list[Blocked] = []
         self._promised: dict[str, Promise] = {}
-        self._reach: dict[tuple[Needs, tuple[str, ...]], Reach] = {}
-        self._hopeless: set[tuple[Needs, tuple[str, ...], int | None]] = set()
+        self._kinds: dict[tuple[Needs, tuple[str, ...]], Kind] = {}
+        self._kind_of: dict[str, Kind] = {}
         self._starts: list[Start] = []
         self._preempt: list[Preempt] = []
         self._waits: list[Why] = []
@@ -133,10 +146,19 @@ class Planning:
 
     def reach(self, job: Waiting) -> Reach:
         """Where a job could ever run, or why nowhere."""
-        key = (job.needs, job.not_on)
-        if key not in self._reach:
-            self._reach[key] = reach(job.needs, job.not_on, self.rooms)
-        return self._reach[key]
+        return self._kind(job).reach
+
+    def _kind(self, job: Waiting) -> Kind:
+        """What jobs that need the same have in common; asked by id, since comparing needs takes longer."""
+        kind = self._kind_of.get(job.job)
+        if kind is None:
+            key = (job.needs, job.not_on)
+            kind = self._kinds.get(key)
+            if kind is None:
+                kind = Kind(reach(job.needs, job.not_on, self._groups, self._changes))
+                self._kinds[key] = kind
+            self._kind_of[job.job] = kind
+        return kind
 
     def kept_for_another(self, node: str, job: str) -> bool:
         """Whether a node is kept for another job than this."""
@@ -231,12 +253,12 @@ class Planning:
 
     def _try(self, job: Waiting) -> bool:
         by = self.by_us(job)
-        key = (job.needs, job.not_on, by)
-        if key in self._hopeless:  # what is free only shrinks while a plan is made
+        hopeless = self._kind(job).hopeless
+        if by in hopeless:  # what is free only shrinks while a plan is made
             return False
         found = self._find(job, by)
         if found is None:
-            self._hopeless.add(key)
+            hopeless.add(by)
             return False
         why = _out_of_turn(len(self.blocked)) if self.blocked else "next in order, and it fits"
         self._start(job, self._take(job.needs, *found, by), None, by, why)
@@ -245,16 +267,19 @@ class Planning:
     def _find(self, job: Waiting, by: int | None) -> tuple[Room, str] | None:
         """The room to use for something that has gone by a moment, and which GPUs; no promise is made worse."""
         best: tuple[tuple[int, int, int, str], Room, str] | None = None
-        for room in self.reach(job).rooms:
-            model = room.free.model_for(job.needs)
-            if model is None:
+        for group in self.reach(job).groups:
+            if group.best.model_for(job.needs) is None:
                 continue
-            kept = self._promised.get(room.node.node)
-            if kept is not None and not kept.allows(job.needs, model, by):
-                continue
-            rank = _tightness(room)
-            if best is None or rank < best[0]:
-                best = (rank, room, model)
+            for room in group.rooms:
+                model = room.free.model_for(job.needs)
+                if model is None:
+                    continue
+                kept = self._promised.get(room.node.node)
+                if kept is not None and not kept.allows(job.needs, model, by):
+                    continue
+                rank = _tightness(room)
+                if best is None or rank < best[0]:
+                    best = (rank, room, model)
         return best and best[1:]
 
     def _take(self, needs: Needs, room: Room, model: str, by: int | None) -> Placed:
@@ -301,39 +326,34 @@ class Planning:
 
     def _tell(self) -> None:
         """One reason for each job that is blocked, by what is free once everything has started."""
-        known: dict[tuple[Needs, tuple[str, ...]], tuple[str, dict[str, Any]]] = {}
         for blocked in self.blocked:
             job = blocked.job
-            key = (job.needs, job.not_on)
-            if key not in known:
-                known[key] = self._lack(job)
-            code, detail = known[key]
+            kind = self._kind(job)
+            if kind.lack is None:
+                kind.lack = self._lack(job)
+            code, detail = kind.lack
+            told = {**detail, "ahead": blocked.ahead, "ahead_own": blocked.ahead_own, "by": None}
             kept = self.promises.get(job.job)
-            if job.job in self._noticed:
-                code = "placement/notice"
-            self._waits.append(
-                Why(
-                    job=job.job,
-                    code=code,
-                    detail={
-                        **detail,
-                        "ahead": blocked.ahead,
-                        "ahead_own": blocked.ahead_own,
-                        "by": kept and kept.at_us,
-                    },
-                    owner={"node": kept.room.node.node} if kept else {},
-                )
-            )
+            if kept is None:
+                self._waits.append(Why(job=job.job, code=code, detail=told))
+                continue
+            told["by"] = kept.at_us
+            code = "placement/notice" if job.job in self._noticed else code
+            owner = {"node": kept.room.node.node}
+            self._waits.append(Why(job=job.job, code=code, detail=told, owner=owner))
 
     def _lack(self, job: Waiting) -> tuple[str, dict[str, Any]]:
-        rooms = self.reach(job).rooms
-        if any(room.free.model_for(job.needs) is not None for room in rooms):
-            return "placement/behind", {}
-        short = lack(job.needs, [room.free for room in rooms])
-        if short is None:
-            return "placement/waits-together", {}
-        detail = _lacking(short.resource, short.needed, job.needs, free=short.most)
-        return f"placement/waits-{short.resource}", detail
+        groups = self.reach(job).groups
+        short = lack(job.needs, [group.best for group in groups])
+        if short is not None:
+            detail = _lacking(short.resource, short.needed, job.needs, free=short.most)
+            return f"placement/waits-{short.resource}", detail
+        fits = any(
+            group.best.model_for(job.needs) is not None
+            and any(room.free.model_for(job.needs) is not None for room in group.rooms)
+            for group in groups
+        )
+        return "placement/behind" if fits else "placement/waits-together", {}
 
 
 def _preempted(victim: Victim, job: Waiting) -> Preempt:

@@ -110,7 +110,7 @@ def explained(job: Waiting, planning: Planning, made: Plan) -> Explanation:
     why = next((each for each in made.waits if each.job == job.job), None)
     place = next((n for n, b in enumerate(planning.blocked) if b.job.job == job.job), None)
     before = [b.job for b in planning.blocked[: place or 0]]
-    rooms = planning.reach(job).rooms if job.lease is None and place is not None else ()
+    rooms = tuple(planning.reach(job).rooms) if place is not None else ()
     latest, latest_why = _latest(job, planning, why)
     return Explanation(
         job=job.job,

@@ -17,6 +17,9 @@ PATIENCE = 5
 """So often an attempt may be lost or never start, in a row and for no reason of the tenant's, before the job fails."""
 FIRST_PAUSE_US = 10 * SECOND
 LONGEST_PAUSE_US = 10 * MINUTE
+_FAILED = ("failed", "out of memory", "time limit")
+_PLATFORM = ("platform", "operator")
+_UNLUCKY = ("lost", "never started")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,9 @@ def after(past: Sequence[Past], *, retries: int, ended_us: int, cancelled: bool 
 
 
 def billed(attempt: Past) -> bool:
-    """Whether the time of an attempt is charged."""
-    return attempt.outcome not in UNBILLED and attempt.cause not in (
-        "hardware",
-        "platform",
-        "operator",
-    )
+    """Whether the time of an attempt is charged: not where it never got anywhere, nor where the fault is ours."""
+    ours = attempt.outcome in _FAILED and attempt.cause in ("hardware", *_PLATFORM)
+    return attempt.outcome not in UNBILLED and not ours
 
 
 def avoided(past: Sequence[Past]) -> tuple[str, ...]:
@@ -77,7 +77,8 @@ def avoided(past: Sequence[Past]) -> tuple[str, ...]:
 
 
 def _by_hardware(attempt: Past) -> bool:
-    return attempt.outcome == "hardware" or attempt.cause == "hardware"
+    ended_ill = attempt.outcome in _FAILED or attempt.outcome in UNBILLED
+    return attempt.outcome == "hardware" or (ended_ill and attempt.cause == "hardware")
 
 
 def _fate(past: Sequence[Past], retries: int, cancelled: bool) -> tuple[str, str, str]:
@@ -96,18 +97,27 @@ def _fate(past: Sequence[Past], retries: int, cancelled: bool) -> tuple[str, str
         return "waiting", "job/hardware", "the machine failed it: it is tried again on another one"
     if last.outcome == "preempted":
         return "waiting", "job/preempted", "it made room for work that ranks before it"
-    if last.outcome in ("lost", "never started") and last.cause not in ("program", "tenant"):
-        return _unlucky(past)
-    return _own_fault(past, retries)
+    return _unlucky(past) if _is_unlucky(last) else _own_fault(past, retries)
+
+
+def _is_unlucky(attempt: Past) -> bool:
+    """Ended for a reason of the platform's, or for none that anybody knows."""
+    if attempt.outcome in _UNLUCKY:
+        return attempt.cause not in ("program", "tenant")
+    return attempt.outcome in _FAILED and attempt.cause in _PLATFORM
 
 
 def _unlucky(past: Sequence[Past]) -> tuple[str, str, str]:
-    """Lost or never started for a reason of the platform's: tried again, but not for ever."""
+    """Tried again without using up a retry, but not for ever."""
     if _in_a_row(past) >= PATIENCE:
-        words = f"{PATIENCE} attempts in a row were lost or never started"
-        return "failed", "job/gave-up", words
+        return (
+            "failed",
+            "job/gave-up",
+            f"{PATIENCE} attempts in a row failed for no reason of its own",
+        )
     words = {"lost": "nobody saw its end", "never started": "it could not be started"}
-    return "waiting", f"job/{past[-1].outcome.replace(' ', '-')}", words[past[-1].outcome]
+    code = past[-1].outcome.replace(" ", "-") if past[-1].outcome in words else "platform"
+    return "waiting", f"job/{code}", words.get(past[-1].outcome, "the platform failed it")
 
 
 def _own_fault(past: Sequence[Past], retries: int) -> tuple[str, str, str]:
@@ -127,18 +137,17 @@ def _own_fault(past: Sequence[Past], retries: int) -> tuple[str, str, str]:
 
 def _counts(attempt: Past) -> bool:
     """Whether an attempt uses up a retry."""
-    return attempt.outcome in ("failed", "out of memory") and not _by_hardware(attempt)
+    own = not _by_hardware(attempt) and not _is_unlucky(attempt)
+    return attempt.outcome in ("failed", "out of memory") and own
 
 
 def _in_a_row(past: Sequence[Past]) -> int:
-    """How many attempts at the end of ``past`` ended as the last one did, kinds of bad luck taken together."""
-    unlucky = ("lost", "never started")
+    """How many attempts at the end of ``past`` ended as the last one did, all kinds of bad luck taken as one."""
+    last = past[-1]
     count = 0
     for attempt in reversed(past):
-        same = attempt.outcome == past[-1].outcome or (
-            attempt.outcome in unlucky and past[-1].outcome in unlucky
-        )
-        if not same:
+        both_unlucky = _is_unlucky(attempt) and _is_unlucky(last)
+        if not both_unlucky and attempt.outcome != last.outcome:
             break
         count += 1
     return count

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from ouvrage.model.selling import Placed
 from ouvrage.placement.snapshot import Needs, Snapshot, Waiting
@@ -17,6 +18,7 @@ from ouvrage.placement.snapshot import Needs, Snapshot, Waiting
 WHOLE = 1_000_000
 """A size counts millionths of the site."""
 _LAST = 2**200
+_ONE = Fraction(1)
 
 
 def standing_of(*, interruptible: bool) -> int:
@@ -67,6 +69,7 @@ class Queue:
         self._site = Site(snapshot)
         self._weights = {s.project: s.weight for s in snapshot.shares}
         self._used = {s.project: s.used_us for s in snapshot.shares}
+        self._ratios: dict[str, int] = {}
         for running in snapshot.running:
             self._count_running(running.project, running.placed, running.started_us, now_us)
         self._lines: dict[tuple[int, str], list[Waiting]] = {}
@@ -82,6 +85,7 @@ class Queue:
 
     def _add(self, project: str, used_us: int) -> None:
         self._used[project] = self._used.get(project, 0) + used_us
+        self._ratios.pop(project, None)
 
     def _entry(self, key: tuple[int, str]) -> tuple[int, int, int, str, tuple[int, str]]:
         standing, project = key
@@ -90,24 +94,27 @@ class Queue:
 
     def ratio(self, project: str) -> int:
         """Use over weight, in microseconds of the site; a project of no weight comes last."""
-        weight = self._weights.get(project)
-        used = self._used.get(project, 0)
-        if weight is None:
-            return used
-        return used * weight.denominator // weight.numerator if weight > 0 else _LAST + used
+        ratio = self._ratios.get(project)
+        if ratio is None:
+            weight = self._weights.get(project, _ONE)
+            used = self._used.get(project, 0)
+            ratio = used * weight.denominator // weight.numerator if weight > 0 else _LAST + used
+            self._ratios[project] = ratio
+        return ratio
 
     def take(self) -> Waiting | None:
         """The next job, or None where there is none left."""
         while self._heap:
-            entry = heapq.heappop(self._heap)
+            entry = self._heap[0]
             key = entry[-1]
-            now = self._entry(key)
-            if now != entry:  # its project has started something since
-                heapq.heappush(self._heap, now)
+            if entry[1] != self.ratio(key[1]):  # its project has started something since
+                heapq.heapreplace(self._heap, self._entry(key))
                 continue
             job = self._lines[key].pop()
             if self._lines[key]:
-                heapq.heappush(self._heap, self._entry(key))
+                heapq.heapreplace(self._heap, self._entry(key))
+            else:
+                heapq.heappop(self._heap)
             return job
         return None
 

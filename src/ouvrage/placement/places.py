@@ -6,7 +6,7 @@ what is held is taken out of what is free, and a fenced device is never free. Wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -125,6 +125,13 @@ class Release:
     amounts: Amounts
 
 
+@dataclass(slots=True)
+class Changes:
+    """How often anything was given out in some rooms, so that a sum over them is made again only then."""
+
+    count: int = 0
+
+
 class Room:
     """What is free on a node, or inside a lease, and what will be when.
 
@@ -132,6 +139,7 @@ class Room:
     """
 
     __slots__ = (
+        "_changes",
         "_cpus",
         "_devices",
         "_models",
@@ -150,8 +158,10 @@ class Room:
         cpus: Iterable[int],
         memory_mib: int,
         disk_mib: int,
+        changes: Changes | None = None,
     ) -> None:
         self.node = node
+        self._changes = changes or Changes()
         self._models = {d.device: model_name(d.model, d.memory_mib) for d in devices}
         fenced = {d.device for d in devices if d.fenced}
         self._devices = sorted(d for d in self._models if d not in fenced)
@@ -181,6 +191,7 @@ class Room:
             disk_mib=placed.disk_mib,
         )
         self.free.add(amounts, -1)
+        self._changes.count += 1
         release = Release(by_us=by_us, amounts=amounts)
         self._releases.append(release)
         self._sorted = False
@@ -228,33 +239,78 @@ def _counted(models: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def rooms_of(snapshot: Snapshot, now_us: int) -> dict[str, Room]:
+class Group:
+    """Rooms that are alike when nothing runs in them, and the most that is free of each thing in any of them."""
+
+    __slots__ = ("_best", "_changes", "_seen", "rooms")
+
+    def __init__(self, rooms: Sequence[Room], changes: Changes) -> None:
+        self.rooms = tuple(rooms)
+        self._changes = changes
+        self._seen = -1
+        self._best = Amounts()
+
+    @property
+    def best(self) -> Amounts:
+        """What does not fit into this fits into none of the rooms."""
+        if self._seen != self._changes.count:
+            self._best = _most(room.free for room in self.rooms)
+            self._seen = self._changes.count
+        return self._best
+
+
+def _most(stocks: Iterable[Amounts]) -> Amounts:
+    most = Amounts()
+    for stock in stocks:
+        for model, count in stock.gpus.items():
+            most.gpus[model] = max(count, most.gpus.get(model, 0))
+        most.cpus = max(most.cpus, stock.cpus)
+        most.memory_mib = max(most.memory_mib, stock.memory_mib)
+        most.disk_mib = max(most.disk_mib, stock.disk_mib)
+    return most
+
+
+def groups_of(rooms: Mapping[str, Room], changes: Changes) -> list[Group]:
+    """The rooms by how they are built, so that what can run where is asked once for all that are alike."""
+    alike: dict[object, list[Room]] = {}
+    for room in rooms.values():
+        node = room.node
+        key = (_key(room.built), _key(room.whole), node.fenced, node.listed, node.isolations)
+        alike.setdefault(key, []).append(room)
+    return [Group(rooms, changes) for rooms in alike.values()]
+
+
+def _key(amounts: Amounts) -> object:
+    gpus = tuple(sorted(amounts.gpus.items()))
+    return (gpus, amounts.cpus, amounts.memory_mib, amounts.disk_mib)
+
+
+def rooms_of(snapshot: Snapshot, now_us: int, changes: Changes) -> dict[str, Room]:
     """Each node's room, with term leases and attempts outside them taken out."""
     rooms = {
-        node.node: Room(node, node.devices, node.cpus, node.memory_mib, node.disk_mib)
+        node.node: Room(node, node.devices, node.cpus, node.memory_mib, node.disk_mib, changes)
         for node in sorted(snapshot.nodes, key=lambda node: node.node)
     }
     late = now_us + snapshot.policy.turnover_us
     terms = {lease.lease for lease in snapshot.leases if lease.kind == "term"}
     for lease in snapshot.leases:
         if lease.lease in terms and lease.placed.node in rooms:
-            rooms[lease.placed.node].hold(lease.placed, _due(lease.until_us, now_us, late))
+            rooms[lease.placed.node].hold(
+                lease.placed, gone_by(lease, lease.until_us, now_us, late)
+            )
     for running in snapshot.running:
         if running.lease not in terms and running.placed.node in rooms:
-            rooms[running.placed.node].hold(running.placed, gone_by(running, now_us, late))
+            by = gone_by(running, running.ends_by_us, now_us, late)
+            rooms[running.placed.node].hold(running.placed, by)
     return rooms
 
 
-def _due(by_us: int | None, now_us: int, late_us: int) -> int | None:
-    """What should have gone already is being ended, and goes a little later than now."""
+def gone_by(what: Running | Lease, by_us: int | None, now_us: int, late_us: int) -> int | None:
+    """When something has gone at the latest: what was told to end, once its notice is over; what is overdue, soon."""
+    if what.stopping:
+        soon = late_us + what.notice_us
+        return soon if by_us is None or by_us <= now_us else min(by_us, soon)
     return late_us if by_us is not None and by_us <= now_us else by_us
-
-
-def gone_by(running: Running, now_us: int, late_us: int) -> int | None:
-    """When an attempt has gone; one that was told to end goes once its notice is over."""
-    if running.ends_by_us is None and running.stopping:
-        return late_us + running.notice_us
-    return _due(running.ends_by_us, now_us, late_us)
 
 
 def lease_room(snapshot: Snapshot, lease: Lease, node: Node, now_us: int) -> Room:
@@ -265,5 +321,5 @@ def lease_room(snapshot: Snapshot, lease: Lease, node: Node, now_us: int) -> Roo
     late = now_us + snapshot.policy.turnover_us
     for running in snapshot.running:
         if running.lease == lease.lease:
-            room.hold(running.placed, gone_by(running, now_us, late))
+            room.hold(running.placed, gone_by(running, running.ends_by_us, now_us, late))
     return room

@@ -49,7 +49,7 @@ def victims_of(snapshot: Snapshot) -> dict[str, list[Victim]]:
         if running.interruptible and not running.stopping and running.lease not in terms:
             found.setdefault(running.placed.node, []).append(_attempt(running))
     for lease in snapshot.leases:
-        if lease.interruptible and lease.kind == "term":
+        if lease.interruptible and not lease.stopping and lease.kind == "term":
             found.setdefault(lease.placed.node, []).append(_lease(lease))
     return {node: sorted(all_of, key=lambda victim: victim.cost) for node, all_of in found.items()}
 

@@ -65,7 +65,8 @@ class Lease:
     """A lease that stands. ``term`` leases keep their place until ``until_us`` (None: until ended).
 
     Leases of kind ``job`` may be given too and are passed over: their attempt is among the running.
-    ``standing``, ``interruptible`` and ``notice_us`` say whether and for whom it may be ended early.
+    ``standing``, ``interruptible`` and ``notice_us`` say whether and for whom it may be ended early; ``stopping``:
+    it was told that it will be.
     """
 
     lease: str
@@ -77,6 +78,7 @@ class Lease:
     standing: int = 0
     interruptible: bool = False
     notice_us: int = 0
+    stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,8 @@ class Running:
     """An attempt that holds its place: from its order until it is scrubbed.
 
     ``ends_by_us`` is when it has gone at the latest, its time limit, grace and scrubbing counted; None where nothing
-    says so. ``stopping``: it was told to end already. ``notice_us`` is the warning it is owed before an interruption.
+    says so. ``notice_us`` is the warning it is owed before an interruption; ``stopping``: it was told to end already,
+    and has gone once that is over.
     """
 
     attempt: str

@@ -13,7 +13,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from ouvrage.base.numbers import decimal_text
 from ouvrage.base.price import PER_US
 from ouvrage.base.time import DAY, utc_us
 from ouvrage.model.work import Carried, Named
@@ -72,10 +71,19 @@ def written(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
+        if abs(value) >= 10**60:
+            raise ValueError("a text, or a number of at most 60 digits")
         return str(value)
-    if isinstance(value, Decimal) and value.is_finite():
-        return f"{value:f}"
+    if isinstance(value, Decimal):
+        return decimal_as_written(value)
     return value if value == "" and isinstance(value, str) else text(value)
+
+
+def decimal_as_written(value: Decimal) -> str:
+    """Plain decimal text; an exponent beyond 30 would make a text of any length, and no file can say it."""
+    if not value.is_finite() or abs(value.adjusted()) > 30 or len(value.as_tuple().digits) > 60:
+        raise ValueError("a text, or a plain decimal number")
+    return f"{value:f}"
 
 
 def count(least: int, most: int) -> Read:
@@ -151,12 +159,15 @@ def moment_us(value: Any) -> int:
 
 def money(value: Any) -> str:
     """``5.00``: an amount above nothing, in the organisation's currency, as decimal text."""
-    shown = decimal_text(value) if isinstance(value, Decimal) and value.is_finite() else str(value)
+    expected = "an amount above nothing such as 5.00, in your organisation's currency"
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
-        raise ValueError("an amount such as 5.00, in your organisation's currency")
-    if not _MONEY.fullmatch(shown.strip()) or not Decimal(shown):
-        raise ValueError("an amount above nothing such as 5.00, in your organisation's currency")
-    return str(value).strip() if isinstance(value, str) else shown
+        raise ValueError(expected)
+    if isinstance(value, int) and not 0 < value < 10**15:
+        raise ValueError(expected)
+    shown = decimal_as_written(value) if isinstance(value, Decimal) else str(value).strip()
+    if not _MONEY.fullmatch(shown) or not Decimal(shown):
+        raise ValueError(expected)
+    return shown
 
 
 def flag(value: Any) -> bool:
@@ -318,6 +329,7 @@ def _pairs(value: Any, form: str, *, alone: bool) -> Iterator[tuple[str | int, A
 
 
 def _items(value: Any, form: str, alone: bool) -> list[tuple[str | int, Any, Any]]:
+    items: list[tuple[str | int, Any, Any]]
     if isinstance(value, Mapping):
         items = [(str(left), left, right) for left, right in value.items()]
     elif isinstance(value, list | tuple):

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ouvrage.base.numbers import NANO
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.books.account import Account
 from ouvrage.books.calendar import SOLD, Stretch
 from ouvrage.books.cells import UNNAMED
 from ouvrage.books.electricity import ENERGY, IDLE_ENERGY
-from ouvrage.books.money import NANO
 from ouvrage.books.paying import Match
 from ouvrage.books.reconcile_bank import banked
 from ouvrage.books.record import OwnerRecord

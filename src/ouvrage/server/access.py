@@ -32,6 +32,8 @@ _KEY = re.compile(r"[A-Za-z0-9_.:-]{8,128}")
 LARGEST_PAGE = 200
 BODY_S = 120.0
 """Whoever sends a body more slowly than that holds a place that others wait for."""
+REFUSALS = (400, 401, 403, 404, 409, 413, 422, 429, 503)
+"""The statuses of every refusal, which every address declares."""
 
 _bearer = HTTPBearer(auto_error=False, description="A token, or a node's own key.")
 
@@ -193,11 +195,10 @@ def acts(action: str, *, status: int = 200) -> dict[str, Any]:
     """
     if action not in ACTIONS and action not in SELF | {PUBLIC, NODE}:
         raise KeyError(action)
-    codes = [400, 413, 422, 429, 503] + ([401, 403, 404, 409] if action != PUBLIC else [])
     return {
         "openapi_extra": {"x-action": action},
         "status_code": status,
-        "responses": {code: {"model": ErrorBody} for code in sorted(codes)},
+        "responses": {code: {"model": ErrorBody} for code in REFUSALS},
     }
 
 

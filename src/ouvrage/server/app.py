@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -19,16 +20,17 @@ from ouvrage import __version__
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Platform, Settings
 from ouvrage.server.engine import Embedded
-from ouvrage.server.errors import Refused, bad_request, unreadable
+from ouvrage.server.errors import Refused, bad_request, status_of, unreadable
 from ouvrage.server.gate import Gate
 from ouvrage.server.given import Given
 from ouvrage.server.intake import Intake, free_of
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
-from ouvrage.server.oidc import Provider
 from ouvrage.server.services.audit import note_refusal
 from ouvrage.store.telemetry import SampleLog
+
+_log = structlog.get_logger("ouvrage.server")
 
 ROUTES = (
     "samples",
@@ -47,8 +49,24 @@ ROUTES = (
     "jobs",
     "job_output",
     "facts",
+    "money",
+    "invoices",
 )
 """The modules below ``routes/`` whose ``router`` is served; addresses are looked for in this order, what nodes ask all the time first."""
+
+PAGES = (
+    "entrance",
+    "today",
+    "nodes",
+    "jobs",
+    "offers",
+    "tenants",
+    "money",
+    "books",
+    "quotes",
+    "audit",
+)
+"""The modules below ``pages/``: the console."""
 
 _WORDS = {
     404: ("address/unknown", "there is nothing at this address", "the interface: /v1/openapi.json"),
@@ -64,7 +82,9 @@ _WORDS = {
 
 def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
-    engine = Embedded(platform=platform, token=platform.ids())
+    # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
+    token = platform.ids() if platform.limits.several else "alone"
+    engine = Embedded(platform=platform, token=token)
     intake = intake_for(platform)
     app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake))
     app.state.platform = platform
@@ -73,8 +93,7 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.gate = Gate()
     app.state.intake = intake
     app.state.limits = Limits(platform.monotonic)
-    oidc = platform.settings.oidc
-    app.state.provider = Provider(oidc, platform) if oidc else None
+    app.state.provider = _provider(platform)
     return app
 
 
@@ -91,6 +110,15 @@ def intake_for(platform: Platform) -> Intake:
     return Intake(log, platform.clock, free_of(platform.state_dir))
 
 
+def _provider(platform: Platform) -> Any:
+    """The identity provider; what speaks to it is loaded only where there is one."""
+    if platform.settings.oidc is None:
+        return None
+    from ouvrage.server.oidc import Provider
+
+    return Provider(platform.settings.oidc, platform)
+
+
 def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAPI:
     """The application without a platform: what its reference is made from."""
     app = FastAPI(
@@ -103,10 +131,9 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
         lifespan=lifespan,
         separate_input_output_schemas=False,
     )
-    for name in ROUTES:
-        # Flat: a router within the application is asked again about each of its routes, at every request.
-        router = importlib.import_module(f"ouvrage.server.routes.{name}").router
-        app.router.routes.extend(router.routes)
+    # Flat: a router within the application is asked again about each of its routes, at every request.
+    for name in (*(f"routes.{each}" for each in ROUTES), *(f"pages.{each}" for each in PAGES)):
+        app.router.routes.extend(importlib.import_module(f"ouvrage.server.{name}").router.routes)
     app.add_exception_handler(OuvrageError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -116,6 +143,8 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, OuvrageError)
+    if error.code.startswith("store/"):
+        return refusal(_store_trouble(error))
     actor = getattr(request.state, "actor", None)
     if isinstance(error, Refused) and error.code == "right/missing" and actor is not None:
         route = request.scope.get("route")
@@ -123,6 +152,18 @@ def _refused(request: Request, error: Exception) -> JSONResponse:
         where = f"{request.method} {request.url.path}"
         note_refusal(request.app.state.platform, actor, action, where, error)
     return refusal(error)
+
+
+def _store_trouble(error: OuvrageError) -> OuvrageError:
+    """What is said of the store's trouble: where it stands and what it said is for the log alone."""
+    _log.error("store.failed", code=error.code, message=error.message)
+    return Refused(
+        error.code,
+        "the server's store could not be used",
+        status=status_of(error),
+        hint="try again in a moment; whoever runs this server finds more in its log",
+        retry_after=5 if status_of(error) == 503 else None,
+    )
 
 
 def _http(_request: Request, error: Exception) -> JSONResponse:

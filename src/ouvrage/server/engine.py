@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sqlalchemy import Connection
-
 from ouvrage.model.work import AttemptOrdered
 from ouvrage.placement.decide import Plan, Preempt, Start, plan
 from ouvrage.placement.why import Why
@@ -28,6 +26,7 @@ from ouvrage.store.platform.selling import change_lease, lease_of
 from ouvrage.store.platform.work import (
     AttemptRow,
     JobRow,
+    any_waiting,
     attempt_of,
     change_attempt,
     change_job,
@@ -36,7 +35,7 @@ from ouvrage.store.platform.work import (
     open_attempts,
     put_attempt,
 )
-from ouvrage.store.transaction import Transaction
+from ouvrage.store.transaction import Connection, Transaction
 
 PLACEMENT = "placement"
 """The claim under which one server process at a time gives out places."""
@@ -104,14 +103,19 @@ class Embedded:
     def observe(self) -> Observed:
         """One plan, carried out in one transaction, by one server process at a time."""
         platform = self.platform
+        with platform.reading() as connection:
+            if not any_waiting(connection):
+                return Observed()
         with platform.writing() as tx:
             for_us = platform.limits.claim_us
             if not take_claim(
                 tx.connection, PLACEMENT, self.token, now_us=tx.now_us, for_us=for_us
             ):
                 return Observed()
-            refused = self._refuse(tx)
-            snapshot = snapshot_of(tx.connection, tx.now_us, platform.limits, self.holding)
+            waiting = jobs_in(tx.connection, ("waiting",))
+            refused = self._refuse(tx, waiting)
+            left = [job for job in waiting if job.job not in refused]
+            snapshot = snapshot_of(tx.connection, tx.now_us, platform.limits, self.holding, left)
             made = plan(snapshot, tx.now_us) if snapshot.waiting else Plan()
             nodes = self._carry_out(tx, made)
             stopped = self._interrupt(tx, made.preempt)
@@ -119,7 +123,7 @@ class Embedded:
         return Observed(
             started=tuple(start.job for start in made.starts),
             stopped=tuple(stopped),
-            refused=tuple(refused),
+            refused=tuple(sorted(refused)),
             waits=made.waits,
         )
 
@@ -132,15 +136,15 @@ class Embedded:
         made = plan(snapshot_of(connection, now, platform.limits, self.holding), now)
         return next((why for why in made.waits if why.job == job.job), None)
 
-    def _refuse(self, tx: Transaction) -> list[str]:
-        found = list(hopeless(tx.connection, jobs_in(tx.connection, ("waiting",)), tx.now_us))
+    def _refuse(self, tx: Transaction, waiting: Sequence[JobRow]) -> set[str]:
+        found = list(hopeless(tx.connection, waiting, tx.now_us))
         for job, code, reason in found:
             end_job(self.platform, tx, job, "refused", code, reason)
-        return [job.job for job, _, _ in found]
+        return {job.job for job, _, _ in found}
 
     def _carry_out(self, tx: Transaction, made: Plan) -> set[str]:
         facts = [self._order(tx, start) for start in made.starts]
-        tx.append([fact for fact in facts if fact is not None])
+        tx.note([fact for fact in facts if fact is not None])
         return {start.placed.node for start in made.starts}
 
     def _order(self, tx: Transaction, start: Start) -> Any:

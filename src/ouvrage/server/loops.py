@@ -22,6 +22,7 @@ from ouvrage.server.wakes import ENGINE
 
 _log = structlog.get_logger("ouvrage.server")
 _TO_END = "end"
+_BREATH_S = 0.02
 
 
 @asynccontextmanager
@@ -57,6 +58,7 @@ class _Loop(threading.Thread):
         self._platform = platform
         self._look = look
         self._topic = topic
+        self._breath = threading.Event()
 
     def run(self) -> None:
         """Until the server ends."""
@@ -65,6 +67,7 @@ class _Loop(threading.Thread):
         with wakes.listening(self._topic) as ear:
             while not wakes.closed:
                 self._once()
+                self._breath.wait(_BREATH_S)  # what comes meanwhile is looked at together
                 ear.wait(seconds)
 
     def _once(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 import structlog
 from starlette.exceptions import HTTPException
@@ -31,6 +31,7 @@ _log = structlog.get_logger("ouvrage.server")
 _TELLING = re.compile(
     r"(?:access|auth|api|id|refresh|bearer)?[_-]?(?:token|key|secret|password)", re.I
 )
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -138,8 +139,14 @@ class Guard:
 
 
 def fault_in_address(scope: Scope) -> OuvrageError | None:
-    """What is wrong with an address in which a secret travels; None for a good one."""
+    """What is wrong with an address that holds a secret, or what no name of ours holds; None for a good one."""
     query = scope.get("query_string", b"").decode("latin-1")
+    if _CONTROL.search(scope["path"]) or _CONTROL.search(unquote_plus(query)):
+        return bad_request(
+            "request/address",
+            "the address holds a control character",
+            hint="addresses are made of letters, digits and what names are made of",
+        )
     pairs = parse_qsl(query, keep_blank_values=True)
     named = [name for name, _ in pairs if _TELLING.fullmatch(name)]
     if named or SECRET.search(query) or SECRET.search(scope["path"]):

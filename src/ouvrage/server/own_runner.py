@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
@@ -26,12 +27,15 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _ENDS_WITHIN = 1.0, 30.0, 20.0
 class OwnRunner:
     """Keeps the runner running, in a thread of its own, until ``stop``."""
 
-    def __init__(self, platform: Platform, url: str, ca: Path | None) -> None:
+    def __init__(
+        self, platform: Platform, url: str, ca: Path | None, see: Sequence[Path] = ()
+    ) -> None:
         self._platform = platform
         self._state = platform.state_dir / DIRECTORY
         self._command = [sys.executable, "-m", "ouvrage", "agent", "run"]
         self._command += ["--state", str(self._state), "--server", url, "--enrol-file", "-"]
         self._command += ["--ca", str(ca)] if ca else []
+        self._command += [word for path in see for word in ("--see", str(path))]
         self._ending = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._keep, name="own-runner", daemon=True)

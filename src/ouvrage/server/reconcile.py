@@ -1,4 +1,4 @@
-"""What nobody asks for and must happen: leases that run out, runners that stay away, work that stands idle.
+"""What nobody asks for and must happen: leases that run out, runners that stay away, work that stands idle, money that ends.
 
 Decides by what the tables say now, takes no input, and does the same thing twice without harm. One server process at a time does it, under a
 claim; a look cut short by a crash is made again by whoever comes next.
@@ -12,10 +12,11 @@ from ouvrage.server.engine import stop
 from ouvrage.server.recording import stated
 from ouvrage.server.services.attempts import End, end
 from ouvrage.server.services.leasing import end_lease
+from ouvrage.server.services.money import look
 from ouvrage.server.wakes import ENGINE
 from ouvrage.store.platform.claims import take_claim
 from ouvrage.store.platform.machines import RunnerRow, all_nodes, all_runners, put_runner
-from ouvrage.store.platform.selling import LeaseRow, open_leases
+from ouvrage.store.platform.selling import LeaseRow, change_lease, lease_of, open_leases
 from ouvrage.store.platform.work import AttemptRow, jobs_by_id, open_attempts
 from ouvrage.store.transaction import Transaction
 
@@ -32,6 +33,7 @@ def reconcile(platform: Platform, token: str) -> None:
         touched = _leases(platform, tx, running)
         touched |= _runners(platform, tx, running)
         touched |= _idle(platform, tx, running)
+        touched |= _money(platform, tx)
     if touched:
         platform.wakes.tell(ENGINE, *(f"node:{node}" for node in touched))
 
@@ -70,6 +72,22 @@ def _warned(
             stop(platform, tx, attempt, why="time limit", reason="its lease ends")
             told.add(attempt.node)
     return told
+
+
+def _money(platform: Platform, tx: Transaction) -> set[str]:
+    """End what no money is left for, each attempt after its checkpoint."""
+    touched: set[str] = set()
+    for step in look(platform, tx):
+        for name in step.leases:
+            lease = lease_of(tx.connection, name)
+            if lease is None or lease.ended_us is not None:
+                continue
+            if lease.kind == "term" and lease.ending is None:
+                change_lease(tx.connection, name, ending="budget")
+            for attempt in open_attempts(tx.connection, lease=name):
+                stop(platform, tx, attempt, why="budget", reason=step.words)
+            touched.add(lease.node)
+    return touched
 
 
 def _runners(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> set[str]:
@@ -121,7 +139,7 @@ def _tell_presence(platform: Platform, tx: Transaction, runner: RunnerRow, name:
         at_us=runner.told_us,
         until_us=until,
     )
-    tx.append([fact])
+    tx.note([fact])
     put_runner(
         tx.connection,
         RunnerRow(

@@ -86,4 +86,4 @@ def record(
 ) -> None:
     """Append facts and the line of the trail that says who caused them, in the open transaction."""
     line = audited(platform, actor, action, at_us=tx.now_us, org=org, target=target, detail=detail)
-    tx.append([*facts, line])
+    tx.note([*facts, line])

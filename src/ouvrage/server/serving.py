@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,18 +26,11 @@ from ouvrage.adapters.home import make_private, source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.app import make_app
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.listening import Listen, Start, checked
 from ouvrage.server.own_runner import OwnRunner
 from ouvrage.server.services.first_start import prepare
-from ouvrage.server.starting import (
-    Listen,
-    Start,
-    bound,
-    listen_of,
-    refuse_open_door,
-    settings_of,
-    url_of,
-    with_certificate,
-)
+from ouvrage.server.starting import bound, settings_of, url_of, with_certificate
+from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import open_store
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
@@ -106,6 +99,7 @@ def platform_of_state(
             ids=clock.new_id,
             chance=clock.random_bytes,
             settings=settings,
+            limits=WorkLimits(several=opened.engine.dialect.name != "sqlite"),
         )
 
 
@@ -175,8 +169,7 @@ class Opened:
 @contextmanager
 def opened(start: Start) -> Generator[Opened]:
     """Everything that a server needs, held until it ends; what must be refused is refused before anything is written."""
-    listen = listen_of(start.listen)
-    refuse_open_door(start, listen)
+    listen = checked(start)
     with state_of(start.state):
         secured = with_certificate(start, listen)
         settings = settings_of(start, secured)
@@ -195,18 +188,29 @@ def opened(start: Start) -> Generator[Opened]:
             )
 
 
-def serve(server: Opened) -> None:
-    """Serve until SIGTERM or SIGINT; the files that say where are there while it does."""
+def serve(server: Opened, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT. ``ready`` is called once both would be heard and the files say where this is."""
     directory = server.platform.state_dir
     log_to_stderr()
     web = server_of(server.platform, server.listen)
+
+    def end(_number: int, _frame: object) -> None:
+        web.should_exit = (
+            True  # before uvicorn listens to signals itself, and after: it raises them once more
+        )
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # uvicorn raises it once more when it has ended
+        signal.signal(number, end)
     ca = server.listen.certificate if server.start.tls is None else directory / "tls/ca.pem"
-    runner = None if server.start.no_runner else OwnRunner(server.platform, server.url, ca)
+    runner = (
+        None
+        if server.start.no_runner
+        else OwnRunner(server.platform, server.url, ca, server.start.see)
+    )
     try:
         (directory / ADDRESS).write_text(f"{server.url}\n", "ascii")
         (directory / PID).write_text(f"{os.getpid()}\n", "ascii")
+        ready()
         if runner is not None:
             runner.start()
         settle()

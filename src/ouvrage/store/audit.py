@@ -22,6 +22,7 @@ from ouvrage.model.closings import BooksClosed
 from ouvrage.model.runs import RunSamples
 from ouvrage.store.closed_months import closed_sha256
 from ouvrage.store.market_table import current_market, market_of_records
+from ouvrage.store.platform.dues_rebuild import dues_law
 from ouvrage.store.platform.rebuild import tenancy_law
 from ouvrage.store.platform.rebuild_work import work_law
 from ouvrage.store.platform.received import received_law
@@ -36,6 +37,7 @@ LAYERS = (
     "ouvrage.pricing.laws",
     "ouvrage.placement.laws",
     "ouvrage.books.laws",
+    "ouvrage.books.dues.laws",
     "ouvrage.evidence.laws",
 )
 
@@ -144,6 +146,7 @@ def _derived_laws(store: Store, home: Path) -> list[Law]:
         ),
         _closed_law(home),
         tenancy_law(store),
+        dues_law(store),
         work_law(store),
         received_law(store),
         telemetry_law(store, home),

@@ -8,10 +8,12 @@ All other code in this package is the same for both.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
@@ -57,8 +59,22 @@ def name_of(engine: Engine) -> str:
 @contextmanager
 def writing(engine: Engine) -> Generator[Connection]:
     """A transaction that may write; commits at the end, rolls back on any exception."""
-    with engine.connect().execution_options(ouvrage_writes=True) as connection, connection.begin():
+    with (
+        _turn(engine),
+        engine.connect().execution_options(ouvrage_writes=True) as connection,
+        connection.begin(),
+    ):
         yield connection
+
+
+_queues: WeakKeyDictionary[Engine, threading.Lock] = WeakKeyDictionary()
+
+
+def _turn(engine: Engine) -> AbstractContextManager[object]:
+    """This process's writers wait for one another here: SQLite itself would have each sleep and try again."""
+    if engine.dialect.name != "sqlite":
+        return nullcontext()
+    return _queues.setdefault(engine, threading.Lock())
 
 
 @contextmanager

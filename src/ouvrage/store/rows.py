@@ -7,17 +7,16 @@ beside the one computed anew when it is read, for the law that compares them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, insert
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
-from ouvrage.ledger.facts import WORDS, Fact, Recorded
+from ouvrage.ledger.facts import GRADES, WORDS, Fact, Line, Recorded
 from ouvrage.store.schema import facts
 
-_GRADES = {word: grade for grade, word in WORDS.items()}
 _TEXTS: dict[str, str] = {}
 
 Values = tuple[Any, ...]
@@ -56,7 +55,7 @@ def recorded_of(row: Row[Any]) -> Recorded:
     (seq, source, id, kind, version, subject, start, end, at, word, payload, sha256, corrects) = (
         tuple(row)
     )
-    grade = _grade(word, seq)
+    grade = _grade(word, f"at seq {seq}")
     fact = Fact(
         source=source,
         id=id,
@@ -72,13 +71,28 @@ def recorded_of(row: Row[Any]) -> Recorded:
     return Recorded(seq=seq, recorded_at=at, fact=fact, stored_sha256=sha256)
 
 
-def _grade(word: str, seq: int) -> Grade:
+LINE = (
+    facts.c.source + "/" + facts.c.id,
+    *(facts.c[name] for name in Line._fields if name != "key"),
+)
+"""The columns of which a line is made."""
+
+
+def lines_of(rows: Iterable[Sequence[Any]]) -> list[Line]:
+    """The lines that rows of the columns of ``LINE`` hold."""
+    found = list(map(Line._make, rows))
+    for word in {line.grade for line in found} - GRADES.keys():
+        _grade(word, next(line.key for line in found if line.grade == word))
+    return found
+
+
+def _grade(word: str, which: str) -> Grade:
     try:
-        return _GRADES[word]
+        return GRADES[word]
     except KeyError as error:
         raise OuvrageError(
             "store/unreadable-fact",
-            f"the fact at seq {seq} has the grade {word!r}, which this version does not know",
+            f"the fact {which} has the grade {word!r}, which this version does not know",
             hint="it was written by a newer version, or changed by hand",
             exit_code=1,
         ) from error

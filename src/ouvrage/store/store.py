@@ -16,17 +16,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy import Connection, CursorResult, Engine, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import utc_text
 from ouvrage.ledger.admission import admit
 from ouvrage.ledger.conflicts import conflict_fact
-from ouvrage.ledger.facts import Fact, Recorded, first_difference
-from ouvrage.store.engine import damage, engine_for, name_of, told, writing
-from ouvrage.store.rows import insert_rows, recorded_of, row_of
+from ouvrage.ledger.facts import Fact, Line, Recorded, first_difference
+from ouvrage.store.engine import damage, engine_for, name_of, reading, told, writing
+from ouvrage.store.rows import LINE, insert_rows, lines_of, recorded_of, row_of
 from ouvrage.store.schema import facts, head
 from ouvrage.store.upgrade import bring_up_to_date
 
@@ -173,6 +174,18 @@ class Store:
         with told(self.engine), self.engine.connect() as connection:
             return [recorded_of(row) for row in connection.execute(query)]
 
+    def lines(self, kinds: Sequence[str], *, as_of: int | None = None) -> list[Line]:
+        """The facts of some kinds known at ``as_of``, kind by kind in no order, as of one state of the store."""
+        query = select(*LINE)
+        if as_of is not None:
+            query = query.where(facts.c.recorded_at <= as_of)
+        with told(self.engine), reading(self.engine) as connection:
+            return [
+                line
+                for kind in kinds
+                for line in lines_of(_tuples(connection.execute(query.where(facts.c.kind == kind))))
+            ]
+
     def named(self, keys: Iterable[str]) -> dict[str, Recorded]:
         """The records under these keys, ``source/id``; those that are not here are left out."""
         with told(self.engine), self.engine.connect() as connection:
@@ -282,6 +295,11 @@ def _write(connection: Connection, batch: Sequence[Fact], before: Head, now_us: 
     rows = [row_of(fact, seq, moment) for seq, fact in enumerate(batch, before.seq + 1)]
     insert_rows(connection, rows)
     move_head(connection, before.seq + len(batch), moment)
+
+
+def _tuples(result: CursorResult[Any]) -> Sequence[Sequence[Any]]:
+    """The rows as the driver makes them: so many that a second object for each takes its time."""
+    return result.cursor.fetchall() if result.cursor is not None else ()
 
 
 def _stored(connection: Connection, batch: Iterable[Fact]) -> dict[str, Recorded]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -28,6 +29,18 @@ class Transaction:
     connection: Connection
     now_us: int
     own_source: str
+    noted: list[Fact] = field(default_factory=list)
+    memo: dict[str, Any] = field(default_factory=dict)
+    """What was looked up once for the whole transaction; whoever changes it forgets it."""
+
+    def note(self, batch: Sequence[Fact]) -> None:
+        """Record facts at the end of this transaction, with all others noted, in one go.
+
+        For many at once it is much cheaper than ``append``, and nobody may need the outcome.
+        """
+        for fact in batch:
+            admit(fact)
+        self.noted.extend(batch)
 
     def append(self, batch: Sequence[Fact]) -> list[Outcome]:
         """Record facts within this transaction; one outcome each, as ``Store.append``."""
@@ -41,7 +54,10 @@ def transaction(store: Store, *, now_us: int, own_source: str) -> Generator[Tran
     """A transaction that may write; commits at the end, rolls back on any exception."""
     with told(store.engine), writing(store.engine) as connection:
         wait_for_head(connection)
-        yield Transaction(connection=connection, now_us=now_us, own_source=own_source)
+        opened = Transaction(connection=connection, now_us=now_us, own_source=own_source)
+        yield opened
+        if opened.noted:
+            append_within(connection, opened.noted, now_us, own_source)
 
 
 @contextmanager

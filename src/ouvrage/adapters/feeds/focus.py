@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ouvrage.adapters.catalogues.rows import Row, printable
 from ouvrage.adapters.feeds.told import Told, amount_in, name_part
@@ -180,11 +181,10 @@ def _number(row: Row, cells: Mapping[str, str | None], name: str) -> str | None:
     text = cells.get(name)
     if text is None:
         return None
-    found = amount_in(text)
+    found = _amount_text(text)
     if found is None:
         row.fault(name, text, "a number")
-        return None
-    return decimal_text(found)
+    return found
 
 
 def _needed(row: Row, cells: Mapping[str, str | None], name: str) -> str | None:
@@ -198,22 +198,37 @@ def _moment(row: Row, cells: Mapping[str, str | None], name: str, told: Told) ->
     if text is None:
         row.fault(name, None, "a moment")
         return None
+    found, without = _read_moment(text)
+    if found is None:
+        row.fault(name, text, "a moment in UTC, 2024-09-01T00:00:00Z")
+    elif without:
+        told.note(f"{name} {without}")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _read_moment(text: str) -> tuple[int | None, str]:
+    """A moment, and what it was written without; the same ones come again and again."""
     written = text.replace(" ", "T", 1)
     try:
-        return utc_us(written)
+        return utc_us(written), ""
     except (ValueError, OverflowError):
         pass
     day = "T00:00:00" if len(written) == len("2024-09-01") else ""
     try:
         found = utc_us(f"{written}{day}Z")
     except (ValueError, OverflowError):
-        row.fault(name, text, "a moment in UTC, 2024-09-01T00:00:00Z")
-        return None
+        return None, ""
     if day:
-        told.note(f"{name} is a day alone, and is read as its first moment in UTC")
-    else:
-        told.note(f"{name} has no zone and is read as UTC, as FOCUS requires")
-    return found
+        return found, "is a day alone, and is read as its first moment in UTC"
+    return found, "has no zone and is read as UTC, as FOCUS requires"
+
+
+@lru_cache(maxsize=65_536)
+def _amount_text(text: str) -> str | None:
+    """The decimal text of an amount, None for none."""
+    found = amount_in(text)
+    return None if found is None else decimal_text(found)
 
 
 def statements(known: Iterable[Stated], charged: Sequence[Charged]) -> list[Stated]:
@@ -243,9 +258,10 @@ def _group(rows: Sequence[Charged], held: Sequence[Stated]) -> Iterator[Stated]:
         )
     times: Counter[str] = Counter()
     for row in rows:
-        times[row.content] += 1
-        known = names.get(row.content)
-        new = f"focus/{row.identity}/{row.content}/{times[row.content]}"
+        content = row.content
+        times[content] += 1
+        known = names.get(content)
+        new = f"focus/{row.identity}/{content}/{times[content]}"
         yield _stated(row, known.pop(0) if known else new)
 
 

@@ -8,7 +8,7 @@ billed by: one with free amounts or tiers over a whole account, with reservation
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -21,7 +21,7 @@ from ouvrage.base.numbers import decimal_text
 from ouvrage.pricing.rates.parse import parse_plan
 from ouvrage.pricing.rates.pieces import grouped
 from ouvrage.pricing.rates.places import Located
-from ouvrage.pricing.rates.plan import GIVEN, Plan, Rule, Tax, Version
+from ouvrage.pricing.rates.plan import GIVEN, Plan, Rule, Tax, Version, day_text
 
 TOLD = ("gpus", "cpus", "vcpus", "memory", "storage", "disk", "egress", "ingress")
 """The quantities that a lease tells: what it holds, and the bytes that it sent and received."""
@@ -84,9 +84,15 @@ def asks_for_rate(plan: Plan) -> bool:
     return any(GIVEN in (form.rate_name for form in _forms(rule)) for rule in _rules(plan))
 
 
-def check_for_sale(plan: Plan, rate: str | None) -> None:
-    """Refuse a plan that no lease can be billed by, or that lacks its price. ``OuvrageError`` ``offer/plan``."""
+def check_for_sale(
+    plan: Plan, rate: str | None, currency: str | None = None, at_us: int | None = None
+) -> None:
+    """Refuse a plan that no lease from ``at_us`` on can be billed by in a currency, or that lacks its price.
+
+    Raises ``OuvrageError`` ``offer/plan``.
+    """
     fault = next((f for version in plan.versions for f in _faults(version)), None)
+    fault = fault or next(_unfit(plan, currency, at_us), None)
     named = sorted(
         {form.rate_name for rule in _rules(plan) for form in _forms(rule) if form.rate_name}
     )
@@ -100,6 +106,17 @@ def check_for_sale(plan: Plan, rate: str | None) -> None:
             f"{plan.name} cannot bill a lease: {fault}",
             hint="per-second and per-minute-up bill any rate by time; ouvrage rates list shows more",
         )
+
+
+def _unfit(plan: Plan, currency: str | None, at_us: int | None) -> Iterator[str]:
+    begins, ends = plan.versions[0].valid_from, plan.versions[-1].valid_until
+    if ends is not None:
+        yield f"it ends on {day_text(ends)}, and a lease may go on"
+    if at_us is not None and begins is not None and begins > at_us:
+        yield f"it begins on {day_text(begins)}"
+    for version in plan.versions:
+        if currency is not None and version.currency not in (None, currency):
+            yield f"its prices are in {version.currency}, the offer's in {currency}"
 
 
 def _rules(plan: Plan) -> list[Rule]:

@@ -51,35 +51,37 @@ async def orders(request: Request, platform: PlatformDep, actor: NodeDep, asked:
     until = platform.monotonic() + int(asked.wait_s * SECOND)
     recheck_s = 1.0 if platform.limits.several else _RECHECK_S
     with platform.wakes.listening_async(f"node:{actor.id}") as ear:
-        await run_in_threadpool(_hear, platform, actor.id, asked)
+        found = await run_in_threadpool(_hear, platform, given, actor.id, asked)
         while True:
-            found = await run_in_threadpool(_orders, platform, actor.id, told)
             now = platform.monotonic()
-            news = given.news(actor.id, found, now)
-            if news or now >= until or platform.wakes.closed:
-                await run_in_threadpool(_note, platform, found)
+            if given.news(actor.id, found, now) or now >= until or platform.wakes.closed:
                 given.note(actor.id, found, now)
                 return Orders(orders=found, at=platform.clock())
             await ear.wait(min(recheck_s, max(0.05, (until - now) / SECOND)))
+            found = await run_in_threadpool(_orders, platform, given, actor.id, told)
 
 
-def _hear(platform: Platform, node: str, asked: Ask) -> None:
+def _hear(platform: Platform, given: Given, node: str, asked: Ask) -> list[Order]:
+    """Take note of what the runner says, and see what there is to do, in one transaction."""
+    told = runner.Standings.of(asked.known)
     with platform.writing() as tx:
         ended = runner.hear(tx, platform, node, asked)
+        found = runner.orders(tx.connection, platform, node, told)
+        if given.news(node, found, platform.monotonic()):
+            runner.sent(tx, found)
     if ended:
         runner.tell_ended(platform)
+    return found
 
 
-def _orders(platform: Platform, node: str, told: runner.Standings) -> list[Order]:
+def _orders(platform: Platform, given: Given, node: str, told: runner.Standings) -> list[Order]:
+    """What there is to do now. What goes out is recorded first: an attempt never sent may be ended without asking."""
     with platform.reading() as connection:
-        return runner.orders(connection, platform, node, told)
-
-
-def _note(platform: Platform, found: list[Order]) -> None:
-    """What goes out is recorded first: an attempt that was never sent may be ended without asking."""
-    if runner.unsent(found):
+        found = runner.orders(connection, platform, node, told)
+    if runner.unsent(found) and given.news(node, found, platform.monotonic()):
         with platform.writing() as tx:
             runner.sent(tx, found)
+    return found
 
 
 @router.post("/v1/runner/events", **acts(NODE))

@@ -132,7 +132,7 @@ def _record(platform: Platform, tx: Transaction, attempt: AttemptRow, how: End) 
         scrub=how.scrub,
         scrub_detail=how.scrub_detail,
     )
-    tx.append(
+    tx.note(
         [
             stated(
                 platform,
@@ -184,7 +184,7 @@ def _end_lease(platform: Platform, tx: Transaction, attempt: AttemptRow, how: En
 
 def _count(tx: Transaction, attempt: AttemptRow, job: JobRow, how: End) -> None:
     """Count for the project what the attempt held, from its order to its end."""
-    site: Site = site_of(tx.connection)
+    site: Site = tx.memo.get("site") or tx.memo.setdefault("site", site_of(tx.connection))
     life = Policy().half_life_us
     used, at_us = share_of(tx.connection, job.project)
     held = spell(site.size(attempt.placed), attempt.ordered_us, tx.now_us, tx.now_us, life)
@@ -193,11 +193,13 @@ def _count(tx: Transaction, attempt: AttemptRow, job: JobRow, how: End) -> None:
 
 def _go_on(platform: Platform, tx: Transaction, job: JobRow, attempt: AttemptRow, how: End) -> None:
     """The job goes back to wait, or comes to its end."""
+    before = attempts_of(tx.connection, job.job) if job.attempts > 1 else []
     past = [
         Past(node=each.node, outcome=each.outcome or "", cause=each.cause or "")
-        for each in attempts_of(tx.connection, job.job)
-        if each.over
+        for each in before
+        if each.over and each.attempt != attempt.attempt
     ]
+    past.append(Past(node=attempt.node, outcome=how.outcome, cause=how.cause))
     following = after(
         past,
         retries=job.spec.retries,
@@ -244,7 +246,7 @@ def end_job(
         at_us=job.submitted_us,
         until_us=max(tx.now_us, job.submitted_us),
     )
-    tx.append([fact])
+    tx.note([fact])
     change_job(tx.connection, job.job, state=state, code=code, reason=reason, ended_us=tx.now_us)
 
 

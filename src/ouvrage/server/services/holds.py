@@ -1,19 +1,19 @@
 """Why a job may not start yet, and why it never will: what it comes after, its files, its lease, its deadline.
 
-Decides from the tables alone. Money has its own say (budgets, balances); whoever keeps it adds a function of the same form.
+Decides from the tables alone. Money has its own say (budgets, balances): ``money`` adds a function of the same form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import Connection
-
 from ouvrage.placement.snapshot import Hold
+from ouvrage.server.services.money import waits_for_money
 from ouvrage.server.services.snapshots import Holds
 from ouvrage.store.platform.selling import lease_of
 from ouvrage.store.platform.tenancy import project_of
 from ouvrage.store.platform.work import JobRow, files_of, jobs_by_id
+from ouvrage.store.transaction import Connection
 
 
 def waits_for_others(connection: Connection, waiting: Sequence[JobRow], now_us: int) -> Holds:
@@ -62,7 +62,7 @@ def _is_closed(connection: Connection, project: str) -> bool:
     return found is None or found.closed
 
 
-ALWAYS = (waits_for_others, waits_for_files, waits_for_a_closed_project)
+ALWAYS = (waits_for_others, waits_for_files, waits_for_a_closed_project, waits_for_money)
 
 
 def hopeless(

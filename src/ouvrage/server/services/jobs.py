@@ -342,7 +342,7 @@ def _told(
     connection: Connection, platform: Platform, actor: Actor, rows: Sequence[JobRow]
 ) -> list[JobTold]:
     offers = offers_by_id(connection, [row.offer for row in rows if row.offer])
-    last = last_attempts(connection, [row.job for row in rows])
+    last = last_attempts(connection, [row.job for row in rows if row.attempts])
     names = {project: _project_name(connection, project) for project in {r.project for r in rows}}
     own = is_owner_side(actor)
     return [

@@ -22,6 +22,7 @@ from ouvrage.server.errors import conflict, unreadable
 from ouvrage.server.recording import record
 from ouvrage.server.services.leasing import end_lease, grant
 from ouvrage.server.services.meant import lease_meant
+from ouvrage.server.services.money import refuse_without_money
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.server.services.offers import seen
 from ouvrage.server.services.scopes import projects_seen
@@ -56,6 +57,7 @@ def take(tx: Transaction, platform: Platform, actor: Actor, asked: NewLease) -> 
             field="offer",
         )
     _check_duration(offer.terms, asked.for_us)
+    refuse_without_money(tx.connection, project, tx.now_us)
     placed = _place(tx, platform, project, offer.terms)
     row = LeaseRow(
         lease=platform.ids(),

@@ -1,6 +1,7 @@
 """How leases begin and end, whoever causes it: an attempt, a tenant, a clock.
 
-Decides which facts and rows a lease's beginning and end make, so that there is one way for each. What it costs is decided from these facts.
+Decides which facts and rows a lease's beginning and end make, so that there is one way for each. What it costs is decided from these facts
+by ``billing``, and recorded with its end.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from ouvrage.model.selling import LeaseEnded, LeaseGranted
 from ouvrage.model.work import UNBILLED
 from ouvrage.server.context import Platform
 from ouvrage.server.recording import stated
+from ouvrage.server.services.billing import charge
 from ouvrage.store.platform.selling import LeaseRow, change_lease, put_lease
 from ouvrage.store.transaction import Transaction
 
@@ -35,7 +37,7 @@ def grant(platform: Platform, tx: Transaction, row: LeaseRow) -> None:
         at_us=row.from_us,
         until_us=row.until_us,
     )
-    tx.append([fact])
+    tx.note([fact])
     put_lease(tx.connection, row)
 
 
@@ -61,8 +63,9 @@ def end_lease(
         at_us=lease.from_us,
         until_us=at_us,
     )
-    tx.append([fact])
+    tx.note([fact])
     change_lease(tx.connection, lease.lease, ended_us=at_us, end=end, billable_us=billable)
+    charge(platform, tx, [lease.lease])
 
 
 def end_with_attempt(

@@ -66,7 +66,8 @@ def _terms(tx: Transaction, platform: Platform, asked: NewOffer) -> OwnOffer:
         if asked.plan_text is not None
         else frozen_plan(_shipped(asked.plan))
     )
-    check_for_sale(thawed(plan), asked.rate)
+    currency = asked.currency or owner(tx.connection).currency
+    check_for_sale(thawed(plan), asked.rate, currency, tx.now_us)
     _refuse_odd(asked)
     return OwnOffer(
         offer=platform.ids(),
@@ -79,7 +80,7 @@ def _terms(tx: Transaction, platform: Platform, asked: NewOffer) -> OwnOffer:
         plan_name=plan_name,
         plan=plan,
         rate=asked.rate,
-        currency=asked.currency or owner(tx.connection).currency,
+        currency=currency,
         interruptible=asked.interruptible,
         least_us=asked.least_us,
         most_us=asked.most_us,

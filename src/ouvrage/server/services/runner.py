@@ -129,7 +129,7 @@ def _note_inventory(tx: Transaction, platform: Platform, node: str, inventory: I
         )
     if seen != row.seen:
         put_node(tx.connection, NodeRow(seen=seen, listed=row.listed, enrolled_us=row.enrolled_us))
-        tx.append([stated(platform, seen, subject=f"node:{seen.name}", at_us=tx.now_us)])
+        tx.note([stated(platform, seen, subject=f"node:{seen.name}", at_us=tx.now_us)])
 
 
 def _note_standing(

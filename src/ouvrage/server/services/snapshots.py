@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from sqlalchemy import Connection
-
 from ouvrage.model.selling import OwnOffer
 from ouvrage.placement.order import Site, aged, standing_of
 from ouvrage.placement.snapshot import (
@@ -45,6 +43,7 @@ from ouvrage.store.platform.work import (
     jobs_in,
     open_attempts,
 )
+from ouvrage.store.transaction import Connection
 
 Holds = Mapping[str, Sequence[Hold]]
 """By job, why it may not start."""
@@ -61,10 +60,14 @@ def site_of(connection: Connection) -> Site:
 
 
 def snapshot_of(
-    connection: Connection, now_us: int, limits: WorkLimits, holding: Sequence[Holding]
+    connection: Connection,
+    now_us: int,
+    limits: WorkLimits,
+    holding: Sequence[Holding],
+    waiting: Sequence[JobRow] | None = None,
 ) -> Snapshot:
-    """All that placement may know now."""
-    waiting = jobs_in(connection, ("waiting",))
+    """All that placement may know now; ``waiting`` where somebody has read those jobs already."""
+    waiting = jobs_in(connection, ("waiting",)) if waiting is None else waiting
     running = open_attempts(connection)
     leases = open_leases(connection, kind="term")
     jobs = jobs_by_id(connection, [each.job for each in running])

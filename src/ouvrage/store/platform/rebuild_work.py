@@ -239,6 +239,17 @@ def rebuild_work(store: Store) -> int:
     return len(given)
 
 
+def rebuild_odd_work(store: Store) -> bool:
+    """Make the tables anew where they are not what the facts give; whether they were not.
+
+    Where they agree they are left alone, since they hold more than facts do.
+    """
+    odd = bool(work_law(store).breaches(store.records()))
+    if odd:
+        rebuild_work(store)
+    return odd
+
+
 def _revived(row: Row, given: dict[tuple[str, ...], Row]) -> Row:
     """An open attempt whose lease has begun runs since then; whatever else is open, its runner will tell."""
     if row.get("state") != "ordered":

@@ -9,11 +9,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from ouvrage.model.selling import OwnOffer, Placed
 from ouvrage.store.platform.json_rows import coded, has_code, page, text_of, value_of
 from ouvrage.store.platform.work_tables import leases, offers
+
+_LEASE = select(leases).where(leases.c.lease == bindparam("id"))
+"""Made once: it is asked for every event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,7 @@ def leases_coded(connection: Connection, code: str) -> list[LeaseRow]:
     if where is None:
         return []
     rows = connection.execute(select(leases).where(where))
-    return [_lease(row) for row in rows if has_code(row.lease, code)]
+    return [lease_row(row) for row in rows if has_code(row.lease, code)]
 
 
 def offers_by_id(connection: Connection, ids: Collection[str]) -> dict[str, OfferRow]:
@@ -154,8 +157,8 @@ def change_lease(connection: Connection, lease: str, **values: Any) -> None:
 
 def lease_of(connection: Connection, lease: str) -> LeaseRow | None:
     """The lease of an id."""
-    row = connection.execute(select(leases).where(leases.c.lease == lease)).first()
-    return None if row is None else _lease(row)
+    row = connection.execute(_LEASE, {"id": lease}).first()
+    return None if row is None else lease_row(row)
 
 
 def open_leases(connection: Connection, *, kind: str | None = None) -> list[LeaseRow]:
@@ -163,7 +166,7 @@ def open_leases(connection: Connection, *, kind: str | None = None) -> list[Leas
     query = select(leases).where(leases.c.ended_us.is_(None)).order_by(leases.c.from_us)
     if kind is not None:
         query = query.where(leases.c.kind == kind)
-    return [_lease(row) for row in connection.execute(query)]
+    return [lease_row(row) for row in connection.execute(query)]
 
 
 def lease_page(
@@ -186,8 +189,11 @@ def lease_page(
     if open_only:
         query = query.where(leases.c.ended_us.is_(None))
     found = connection.execute(page(query, leases.c.lease, limit=limit, cursor=cursor))
-    return [_lease(row) for row in found]
+    return [lease_row(row) for row in found]
 
 
-def _lease(row: Row[Any]) -> LeaseRow:
-    return LeaseRow(**{**row._mapping, "placed": value_of(Placed, row.placed)})
+def lease_row(row: Row[Any]) -> LeaseRow:
+    """A lease as its row states it."""
+    values: dict[str, Any] = dict(row._mapping)
+    values["placed"] = value_of(Placed, row.placed)
+    return LeaseRow(**values)

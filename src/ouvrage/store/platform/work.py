@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from ouvrage.model.selling import Placed
 from ouvrage.model.work import ENDED, JobSpec, Peaks
@@ -25,6 +25,10 @@ from ouvrage.store.platform.json_rows import (
     values_of,
 )
 from ouvrage.store.platform.work_tables import attempts, job_files, jobs, shares
+
+# Made once: these are asked several times for every event.
+_JOB = select(jobs).where(jobs.c.job == bindparam("id"))
+_ATTEMPT = select(attempts).where(attempts.c.attempt == bindparam("id"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ def change_job(connection: Connection, job: str, **values: Any) -> None:
 
 def job_of(connection: Connection, job: str) -> JobRow | None:
     """The job of an id."""
-    row = connection.execute(select(jobs).where(jobs.c.job == job)).first()
+    row = connection.execute(_JOB, {"id": job}).first()
     return None if row is None else _job(row)
 
 
@@ -145,6 +149,12 @@ def jobs_by_id(connection: Connection, ids: Collection[str]) -> dict[str, JobRow
         return {}
     query = select(jobs).where(jobs.c.job.in_(sorted(set(ids))))
     return {row.job: _job(row) for row in connection.execute(query)}
+
+
+def any_waiting(connection: Connection) -> bool:
+    """Whether any job waits."""
+    query = select(jobs.c.job).where(jobs.c.state == "waiting").limit(1)
+    return connection.execute(query).first() is not None
 
 
 def count_jobs(connection: Connection, state: str, *, org: str) -> int:
@@ -188,14 +198,9 @@ def job_page(
 
 
 def _job(row: Row[Any]) -> JobRow:
-    values = row._mapping
-    return JobRow(
-        **{
-            **values,
-            "spec": value_of(JobSpec, row.spec),
-            "not_on": values_of(str, row.not_on),
-        }
-    )
+    values: dict[str, Any] = dict(row._mapping)
+    values |= {"spec": value_of(JobSpec, row.spec), "not_on": values_of(str, row.not_on)}
+    return JobRow(**values)
 
 
 def put_attempt(connection: Connection, row: AttemptRow) -> None:
@@ -226,14 +231,14 @@ def change_attempt(connection: Connection, attempt: str, **values: Any) -> None:
 
 def attempt_of(connection: Connection, attempt: str) -> AttemptRow | None:
     """The attempt of an id."""
-    row = connection.execute(select(attempts).where(attempts.c.attempt == attempt)).first()
-    return None if row is None else _attempt(row)
+    row = connection.execute(_ATTEMPT, {"id": attempt}).first()
+    return None if row is None else attempt_row(row)
 
 
 def attempts_of(connection: Connection, job: str) -> list[AttemptRow]:
     """The attempts of a job, in their order."""
     query = select(attempts).where(attempts.c.job == job).order_by(attempts.c.number)
-    return [_attempt(row) for row in connection.execute(query)]
+    return [attempt_row(row) for row in connection.execute(query)]
 
 
 def last_attempts(connection: Connection, of: Collection[str]) -> dict[str, AttemptRow]:
@@ -241,7 +246,7 @@ def last_attempts(connection: Connection, of: Collection[str]) -> dict[str, Atte
     if not of:
         return {}
     query = select(attempts).where(attempts.c.job.in_(sorted(set(of)))).order_by(attempts.c.number)
-    return {row.job: _attempt(row) for row in connection.execute(query)}
+    return {row.job: attempt_row(row) for row in connection.execute(query)}
 
 
 def open_attempts(connection: Connection, *, lease: str | None = None) -> list[AttemptRow]:
@@ -249,32 +254,32 @@ def open_attempts(connection: Connection, *, lease: str | None = None) -> list[A
     query = select(attempts).where(attempts.c.state != "ended").order_by(attempts.c.attempt)
     if lease is not None:
         query = query.where(attempts.c.lease == lease)
-    return [_attempt(row) for row in connection.execute(query)]
+    return [attempt_row(row) for row in connection.execute(query)]
 
 
 def attempts_in(connection: Connection, lease: str) -> list[AttemptRow]:
     """The attempts that ran, or run, in a lease."""
     query = select(attempts).where(attempts.c.lease == lease).order_by(attempts.c.attempt)
-    return [_attempt(row) for row in connection.execute(query)]
+    return [attempt_row(row) for row in connection.execute(query)]
 
 
 def node_attempts(connection: Connection, node: str) -> dict[str, AttemptRow]:
     """The attempts of a node that its runner may still know, by id."""
     query = select(attempts).where(attempts.c.node == node, attempts.c.forgotten == 0)
     found = connection.execute(query.order_by(attempts.c.attempt))
-    return {row.attempt: _attempt(row) for row in found}
+    return {row.attempt: attempt_row(row) for row in found}
 
 
-def _attempt(row: Row[Any]) -> AttemptRow:
-    return AttemptRow(
-        **{
-            **row._mapping,
-            "placed": value_of(Placed, row.placed),
-            "peaks": None if row.peaks is None else value_of(Peaks, row.peaks),
-            "progress": None if row.progress is None else json.loads(row.progress),
-            "forgotten": bool(row.forgotten),
-        }
-    )
+def attempt_row(row: Row[Any]) -> AttemptRow:
+    """An attempt as its row states it."""
+    values: dict[str, Any] = dict(row._mapping)
+    values |= {
+        "placed": value_of(Placed, row.placed),
+        "peaks": None if row.peaks is None else value_of(Peaks, row.peaks),
+        "progress": None if row.progress is None else json.loads(row.progress),
+        "forgotten": bool(row.forgotten),
+    }
+    return AttemptRow(**values)
 
 
 def put_file(connection: Connection, row: FileRow) -> None:

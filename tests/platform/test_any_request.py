@@ -1,0 +1,51 @@
+"""Requests that nobody thought of: made by schemathesis from the interface, asked with every right.
+
+Whatever is asked, the answer is one that the interface declares, in the form that it declares, and never a failure of ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import Case
+
+from ouvrage.adapters.clock import new_id
+from ouvrage.server.app import routes_app
+from tests.support.server import Running, running
+
+_EXAMPLES = int(os.environ.get("OUVRAGE_EXAMPLES", "3"))
+schema = schemathesis.openapi.from_dict(routes_app().openapi())
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    schemathesis.checks.status_code_conformance,
+    schemathesis.checks.content_type_conformance,
+    schemathesis.checks.response_schema_conformance,
+]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("any") / "state") as server:
+        yield server
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@settings(
+    max_examples=_EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_any_request_is_answered_as_declared(case: Case, asked: Running) -> None:
+    if (case.method, case.path) == ("POST", "/v1/logout"):
+        return  # it would end the token that all others are asked with
+    case.headers["Authorization"] = f"Bearer {asked.owner.token}"
+    case.headers.setdefault("Idempotency-Key", new_id())
+    case.call_and_validate(base_url=asked.url, checks=CHECKS)
