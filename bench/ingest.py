@@ -193,9 +193,7 @@ def batch_of(agent: int, sequence: int, source: str, moments: int = MOMENTS) -> 
         "memory_mib": [400_000 + chance.randrange(50) for _ in times],
     }
     devices = tuple(f"GPU-{agent:08x}-1111-2222-3333-{card:012x}" for card in range(GPUS))
-    return Batch(
-        source=source, sequence=sequence, times=times, devices=devices, gpu=gpu, node=node
-    )
+    return Batch(source=source, sequence=sequence, times=times, devices=devices, gpu=gpu, node=node)
 
 
 def events_of(batch: Batch) -> bytes:
@@ -347,9 +345,7 @@ class Turn:
     events: tuple[float, float]
 
 
-async def _turn(
-    port: int, pid: int, known: Known, turn: int, moments: int, posts: int
-) -> Turn:
+async def _turn(port: int, pid: int, known: Known, turn: int, moments: int, posts: int) -> Turn:
     ways: dict[str, tuple[float, float]] = {}
     order = ("ours", "events") if turn % 2 else ("events", "ours")
     for way in order:
@@ -397,7 +393,9 @@ def _say(
 ) -> int:
     rows = (GPUS + 1) * MOMENTS
     rate = options.agents * rows / EVERY_S
-    print(f"{options.agents:,} agents, {rows} samples from each every {EVERY_S:g} s: {rate:,.0f} a second,")
+    print(
+        f"{options.agents:,} agents, {rows} samples from each every {EVERY_S:g} s: {rate:,.0f} a second,"
+    )
     print("the server on one core, SQLite waiting for the disk:")
     print(f"  processor               {fleet.core:7.0%} of the core")
     print(f"  waited for the core     {fleet.others:7.0%} of the time, while other programs had it")
@@ -409,7 +407,9 @@ def _say(
     ):
         print(f"  {name:<22}  p50 {_ms(took, 0.5):6.1f} ms   p99 {_ms(took, 0.99):6.1f} ms")
     reader = "orjson" if orjson else "the standard library"
-    print(f"a sample, of CloudEvents read with {reader}; medians of {TURNS} turns, all headers counted:")
+    print(
+        f"a sample, of CloudEvents read with {reader}; medians of {TURNS} turns, all headers counted:"
+    )
     for turns, samples in ((long, (GPUS + 1) * LONG), (short, rows)):
         ours, events = ([_middle(turns, way, n) for n in (0, 1)] for way in ("ours", "events"))
         print(

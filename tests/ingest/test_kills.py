@@ -102,7 +102,9 @@ class World:
         with open_store(self.address or self.state / "ouvrage.db") as store:
             found: dict[str, list[int]] = {}
             for row in logs_of(store, self.source):
-                for frame in frames_in(path_of(self.state, row.log), row.bytes) if row.bytes else ():
+                for frame in (
+                    frames_in(path_of(self.state, row.log), row.bytes) if row.bytes else ()
+                ):
                     found.setdefault(frame.node, []).append(decode(frame.content).sequence)
             last = last_kept(store)
             for (node, _), acked in zip(self.keys, self.acked, strict=True):

@@ -42,7 +42,12 @@ class World:
 
     def log(self, server: int = 0) -> SampleLog:
         return SampleLog(
-            self.store, self.home, f"server-{server}", self._ids, most_bytes=self._most, most_us=1 << 60
+            self.store,
+            self.home,
+            f"server-{server}",
+            self._ids,
+            most_bytes=self._most,
+            most_us=1 << 60,
         )
 
     def kept(self) -> dict[tuple[str, str], list[int]]:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.metering.exchange import Exported, read_export
 from ouvrage.wire.runner import Ask, Enrol, Forget, Report, Start, Stop
+from ouvrage.wire.samples import Batch, decode
 
 LOG_LIMIT = 1 << 20
 
@@ -37,6 +38,7 @@ class Kept:
     inputs: dict[str, bytes] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     runs: list[Exported] = field(default_factory=list)
+    samples: list[Batch] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     failing: int = 0
     """So many requests are carried out and then answered with 503, as if the answer was lost."""
@@ -157,6 +159,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._enrol(Enrol.model_validate_json(body))
         if parts[0] == "orders":
             return 200, self._orders(Ask.model_validate_json(body))
+        if parts == ["v1", "samples"]:
+            kept.samples.append(decode(body))
+            return 200, {"result": "accepted", "sequence": kept.samples[-1].sequence}
         if parts == ["v1", "facts"]:
             kept.runs.append(read_export(body))
             return 200, {}
