@@ -176,7 +176,7 @@ def read_events(content: bytes) -> tuple[str, int, list[int]]:
 
 def batch_of(agent: int, sequence: int, source: str, moments: int = MOMENTS) -> Batch:
     """Some seconds of a node that trains: figures that wander, counters that rise."""
-    chance = random.Random(agent * 1000 + sequence)  # noqa: S311 -- figures to measure with
+    chance = random.Random(agent * 1000 + sequence)
     begin = START_US + sequence * moments * 1_000_000
     times = tuple(begin + n * 1_000_000 + chance.randrange(3000) for n in range(moments))
     gpu: dict[str, list[int | None]] = {name: [] for name in GPU}
@@ -211,7 +211,7 @@ def events_of(batch: Batch) -> bytes:
             "source": f"node/{batch.source}",
             "type": "gpu.sample" if device else "node.sample",
             **({"subject": device} if device else {}),
-            "time": datetime.fromtimestamp(t / 1e6).astimezone().isoformat(),  # noqa: DTZ006 -- made aware at once
+            "time": datetime.fromtimestamp(t / 1e6).astimezone().isoformat(),
             "data": data,
         }
         for number, (device, t, data) in enumerate(rows)

@@ -145,11 +145,19 @@ class Server:
         self.had.append(decode(content))
 
 
-def refused(code: str) -> Refused:
-    return Refused(409, {"code": code, "message": "no", "hint": None})
+def refused(code: str, status: int = 409) -> Refused:
+    return Refused(status, {"code": code, "message": "no", "hint": None})
 
 
-@pytest.mark.parametrize("says", [Away("gone"), refused("samples/gap"), refused("samples/bad")])
+@pytest.mark.parametrize(
+    "says",
+    [
+        Away("gone"),
+        refused("token/unknown", 401),
+        refused("samples/gap"),
+        refused("samples/bad", 422),
+    ],
+)
 def test_whatever_the_server_says_the_rest_arrives(tmp_path: Path, says: Exception) -> None:
     server: Any = Server()
     sender = Telemetry(tmp_path, server)
@@ -157,7 +165,8 @@ def test_whatever_the_server_says_the_rest_arrives(tmp_path: Path, says: Excepti
         sender._spool.keep(moments(START + number * 10_000_000).cut)
     server.says.append(says)
     taken = sender._send()
-    assert taken == (not isinstance(says, Away))
+    waits = isinstance(says, Away) or (isinstance(says, Refused) and says.status == 401)
+    assert taken == (not waits)
     sender._send()
     first = 1 if isinstance(says, Refused) and says.code == "samples/bad" else 0
     assert [each.times[0] for each in server.had] == [

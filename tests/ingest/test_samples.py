@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ouvrage.server.errors import Refused
 from ouvrage.server.intake import Intake
 from ouvrage.server.recent import KEPT_US, Recent
 from ouvrage.store.sample_frames import Frame, frames_in
@@ -119,9 +120,16 @@ def offered(node: int, sequence: int) -> Offered:
     return Offered(source=SOURCE, sequence=sequence, frame=frame, from_us=1, to_us=2)
 
 
+def refusal(intake: Intake, waits: list[Any], node: int) -> Refused | None:
+    try:
+        waits.append(intake.offer(offered(node, 1)))
+    except Refused as refused:
+        return refused
+    return None
+
+
 def test_too_much_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     from ouvrage.server import intake as module
-    from ouvrage.server.errors import Refused
 
     monkeypatch.setattr(module, "MOST_WAITING", 10)
     log: Any = Stuck()
@@ -131,10 +139,8 @@ def test_too_much_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused) as refused:
         intake.offer(offered(1, 5))
     assert (refused.value.status, refused.value.retry_after) == (429, 1)
-    with pytest.raises(Refused) as refused:
-        for node in range(2, 40):
-            waits.append(intake.offer(offered(node, 1)))
-    assert (refused.value.status, refused.value.code) == (503, "samples/busy")
+    refusals = list(filter(None, (refusal(intake, waits, node) for node in range(2, 40))))
+    assert {(each.status, each.code) for each in refusals} == {(503, "samples/busy")}
     assert waits[2].cancel() or waits[2].running()  # whoever left is not waited for
     log.go.set()
     intake.stop()
@@ -143,8 +149,6 @@ def test_too_much_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_disk_is_told_and_nothing_is_kept() -> None:
-    from ouvrage.server.errors import Refused
-
     log: Any = Stuck()
     intake = Intake(log, lambda: START, lambda: 1000)
     with pytest.raises(Refused) as refused:

@@ -32,6 +32,8 @@ MOST_WAITING = 2160
 """Batches that wait for the server: six hours."""
 _PERIOD_US = SECOND
 _FRESH_US = 2 * SECOND
+_HOPELESS = frozenset((400, 413, 422))
+"""Refusals of a batch that will never be another one; of a key that is not known, somebody may think again."""
 _POWER = ("power_average_mw", "power_usage_mw", "power_instant_mw")
 _PLAIN = {
     "busy_percent": "busy_percent",
@@ -94,12 +96,13 @@ class Telemetry(threading.Thread):
         try:
             self._link.samples(content)
         except Refused as refused:
-            if refused.code != "samples/gap":
+            if refused.status not in _HOPELESS and refused.code != "samples/gap":
+                raise Away(refused.message) from refused
+            if refused.status in _HOPELESS:
                 _log.warning("telemetry.refused", why=refused.message)
                 path.unlink()
-            self._spool.begin_anew(
-                new_id()
-            )  # what is missing before the others does not come any more
+            # What is missing before the others does not come any more.
+            self._spool.begin_anew(new_id())
             return
         path.unlink()
 

@@ -26,10 +26,10 @@ from ouvrage.store.platform.dues_rebuild import dues_law
 from ouvrage.store.platform.rebuild import tenancy_law
 from ouvrage.store.platform.rebuild_work import work_law
 from ouvrage.store.platform.received import received_law
-from ouvrage.store.telemetry_files import telemetry_law
 from ouvrage.store.projections import current_runs, rows_of
 from ouvrage.store.samples import path_of, read_sealed
 from ouvrage.store.store import Head, Store
+from ouvrage.store.telemetry_files import telemetry_law
 
 LAYERS = (
     "ouvrage.ledger.law_book",
