@@ -18,6 +18,7 @@ from ouvrage.metering.exchange import export_run, read_export
 from ouvrage.model.accepted import RunAccepted
 from ouvrage.model.tenancy import AuditEntry
 from ouvrage.store.audit import audit
+from ouvrage.store.platform.received import rebuild_odd_received
 from tests.blackbox.spools import price, run_id, spool
 from tests.platform.working import Working
 from tests.support.exported import exported_run
@@ -255,3 +256,15 @@ def test_parts_of_a_long_run_add_up(platform_server: Running, monkeypatch: Any) 
     stored = platform_server.platform.store.records(subject=run.run)
     assert {entry.fact.key for entry in stored} == {fact.key for fact in run.facts}
     assert holds(platform_server)
+
+
+def test_whose_a_run_is_can_be_made_anew_from_the_facts(platform_server: Running) -> None:
+    ann = platform_server.tenant("acme")
+    send(ann, a_run())
+    before = ann.get("/v1/runs")
+    with platform_server.platform.writing() as tx:
+        tx.connection.exec_driver_sql("DELETE FROM received_runs")
+    assert ann.get("/v1/runs")["items"] == [] and not holds(platform_server)
+    assert rebuild_odd_received(platform_server.platform.store)
+    assert ann.get("/v1/runs") == before and holds(platform_server)
+    assert not rebuild_odd_received(platform_server.platform.store)

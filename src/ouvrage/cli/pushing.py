@@ -73,7 +73,7 @@ def _say(url: str, answers: Sequence[Any], *, as_json: bool) -> int:
         say_text("\n".join([*lines, hint]), err=True)
     elif counts["accepted"]:
         say_text(f"{last['code']} is in {where}: {counted(counts['accepted'], 'fact')} sent.")
-        say_text(f"What a unit cost there: {url}/v1/runs/{last['code']}")
+        say_text(f"As data, with your token: {url}/v1/runs/{last['code']}")
     else:
         say_text(f"{last['code']} was in {where} already; nothing was changed.")
     return 1 if conflicts else 0

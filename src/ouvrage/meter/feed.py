@@ -36,6 +36,7 @@ if TYPE_CHECKING:
             """Start a process that is none of the command's, and give its number."""
             ...
 
+
 SILENT_PERIODS = 3
 BEGINNING_US = 30_000_000
 """The first line may take so long: without a persistence daemon the driver starts every card."""

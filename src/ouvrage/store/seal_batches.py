@@ -79,7 +79,11 @@ def _parts(frame: Frame) -> Iterator[tuple[Sequence[int], str | None, dict[str, 
     yield batch.times, None, {name: batch.node[name] for name in NODE if name in batch.node}
     for number, device in enumerate(batch.devices):
         place = slice(number * many, (number + 1) * many)
-        yield batch.times, device, {name: batch.gpu[name][place] for name in GPU if name in batch.gpu}
+        yield (
+            batch.times,
+            device,
+            {name: batch.gpu[name][place] for name in GPU if name in batch.gpu},
+        )
 
 
 def main(arguments: Sequence[str]) -> int:

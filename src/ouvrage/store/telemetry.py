@@ -69,7 +69,14 @@ class SampleLog:
     """Where one server keeps batches. One thread appends."""
 
     def __init__(
-        self, store: Store, home: Path, source: str, ids: Callable[[], str], *, most_bytes: int, most_us: int
+        self,
+        store: Store,
+        home: Path,
+        source: str,
+        ids: Callable[[], str],
+        *,
+        most_bytes: int,
+        most_us: int,
     ) -> None:
         self._engine = store.engine
         self._home = home
@@ -142,7 +149,8 @@ class SampleLog:
             self.close()
 
     def _begin(self, now_us: int) -> tuple[str, FrameFile]:
-        log = self._open = self._ids()  # said before the tables say it: it is never taken for a finished one
+        log = self._ids()
+        self._open = log  # before the tables name it, so that it is never taken for a finished one
         with writing(self._engine) as connection:
             row = {
                 "log": log, "source": self._source, "bytes": 0, "batches": 0, "from_us": 0,

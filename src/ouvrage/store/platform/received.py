@@ -6,23 +6,24 @@ come and is no statement about anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.laws import Law
 from ouvrage.model.ingest import RunReceived
 from ouvrage.model.runs import RunStarted
-from ouvrage.store.engine import reading
+from ouvrage.store.engine import reading, told, writing
 from ouvrage.store.platform.ingest_tables import received_runs
 from ouvrage.store.platform.json_rows import coded, has_code, page
 from ouvrage.store.rows import recorded_of
 from ouvrage.store.schema import facts
-from ouvrage.store.store import Store
+from ouvrage.store.store import Store, wait_for_head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +133,26 @@ def received_law(store: Store) -> Law:
         statement="each received run belongs to the project that its fact states",
         check=check,
     )
+
+
+def rebuild_odd_received(store: Store) -> bool:
+    """Make the table anew where it is not what the facts give; whether it was not.
+
+    What was sent about each run is taken to be what stands in the ledger about it.
+    """
+    records = store.records()
+    if not received_law(store).breaches(records):
+        return False
+    sizes: Counter[str] = Counter()
+    for entry in records:
+        sizes[entry.fact.subject] += len(entry.fact.payload)
+    rows = [{**row, "bytes": sizes[run]} for run, row in _rows_given(records).items()]
+    with told(store.engine), writing(store.engine) as connection:
+        wait_for_head(connection)
+        connection.execute(delete(received_runs))
+        if rows:
+            connection.execute(insert(received_runs), rows)
+    return True
 
 
 def _rows_given(records: Sequence[Recorded]) -> dict[str, dict[str, Any]]:
