@@ -38,7 +38,7 @@ REFUSALS = (400, 401, 403, 404, 409, 413, 422, 429, 503)
 _bearer = HTTPBearer(auto_error=False, description="A token, or a node's own key.")
 
 
-async def platform_of(request: Request) -> Platform:
+def platform_of(request: Request) -> Platform:
     """The platform that this application serves."""
     return request.app.state.platform
 
@@ -53,7 +53,7 @@ def limits_of(request: Request) -> Limits:
     return request.app.state.limits
 
 
-async def engine_of(request: Request) -> Embedded:
+def engine_of(request: Request) -> Embedded:
     """The engine of this process."""
     return request.app.state.engine
 
@@ -68,8 +68,17 @@ def intake_of(request: Request) -> Intake:
     return request.app.state.intake
 
 
-PlatformDep = Annotated[Platform, Depends(platform_of)]
-EngineDep = Annotated[Embedded, Depends(engine_of)]
+async def _platform(request: Request) -> Platform:
+    return platform_of(request)
+
+
+async def _engine(request: Request) -> Embedded:
+    return engine_of(request)
+
+
+# What only looks something up is a coroutine: a thread for it would take longer than it does.
+PlatformDep = Annotated[Platform, Depends(_platform)]
+EngineDep = Annotated[Embedded, Depends(_engine)]
 
 
 def stranger(request: Request, platform: PlatformDep) -> None:

@@ -170,4 +170,5 @@ def _values(row: ReceivedRow) -> dict[str, Any]:
 
 
 def _row(values: Any) -> ReceivedRow:
-    return ReceivedRow(**{**values, "attempt": bool(values["attempt"])})
+    found: dict[str, Any] = {**values, "attempt": bool(values["attempt"])}
+    return ReceivedRow(**found)
