@@ -2,7 +2,7 @@
 
 A kind is a frozen dataclass with ``KIND`` and ``VERSION``. Anything else in the ledger is kept as it
 came and reported as ``Unread``: dropping what a newer program wrote would lose somebody's record.
-New features add kinds here.
+New features add kinds here, where they tell of a run, or in ``other_kinds``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from json.encoder import encode_basestring
 from json.scanner import make_scanner
 from operator import attrgetter, itemgetter
@@ -143,6 +143,65 @@ KINDS: dict[tuple[str, int], type] = {
         dues.TenantInvoice,
     )
 }
+from ouvrage.model import accepted, around, gpus, runs, serving
+
+RUN_KINDS: tuple[type, ...] = (
+    runs.RunStarted,
+    runs.RunWindow,
+    runs.RunWaits,
+    runs.RunMarks,
+    runs.RunSpans,
+    runs.RunEnded,
+    runs.RunSamples,
+    gpus.RunDevice,
+    gpus.RunGpuWindow,
+    gpus.RunEnergyMeter,
+    gpus.RunEnergyWindow,
+    gpus.RunElectricity,
+    *around.AROUND,
+    serving.RunLoad,
+    serving.RunRequests,
+    serving.RunServer,
+    serving.RunServerWindow,
+    accepted.RunAccepted,
+    accepted.RunCampaign,
+)
+"""What a meter states about a run; all and only these are named ``run.…``."""
+
+Key = tuple[str, int]
+
+
+class _Kinds(Mapping[Key, type]):
+    """Every kind by name and version.
+
+    The summary at the end of a run needs those of a run alone. To make the others takes as long as
+    everything else that the summary does, so they are made when one is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._run = _by_name(RUN_KINDS)
+
+    @cached_property
+    def _all(self) -> dict[Key, type]:
+        from ouvrage.ledger.other_kinds import OTHER_KINDS
+
+        return {**self._run, **_by_name(OTHER_KINDS)}
+
+    def __getitem__(self, key: Key) -> type:
+        return (self._run if key[0].startswith("run.") else self._all)[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+def _by_name(kinds: Iterable[Any]) -> dict[Key, type]:
+    return {(kind.KIND, kind.VERSION): kind for kind in kinds}
+
+
+KINDS: Mapping[Key, type] = _Kinds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,7 @@ PAGES = (
     "books",
     "quotes",
     "audit",
+    "public",
 )
 """The modules below ``pages/``: the console."""
 
