@@ -80,7 +80,7 @@ class Nvml:
 
     def describe(self, index: int) -> Identity:
         """Who the GPU is."""
-        return _described(self._nvml, index, self._gpu(index).handle)
+        return described(self._nvml, index, self._gpu(index).handle)
 
     def read(self, index: int, tick: int) -> Reading:
         """One reading."""
@@ -345,8 +345,8 @@ class _Fields:
             self._make()
 
 
-def _described(nvml: Any, index: int, handle: Any) -> Identity:
-    """Each part by itself: one that fails leaves the others."""
+def described(nvml: Any, index: int, handle: Any) -> Identity:
+    """What never changes about a GPU. Each part by itself: one that fails leaves the others."""
 
     def asked(name: str, *more: Any) -> Any:
         try:

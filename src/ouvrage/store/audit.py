@@ -36,6 +36,7 @@ LAYERS = (
     "ouvrage.metering.laws",
     "ouvrage.pricing.laws",
     "ouvrage.placement.laws",
+    "ouvrage.health.laws",
     "ouvrage.books.laws",
     "ouvrage.books.dues.laws",
     "ouvrage.evidence.laws",
