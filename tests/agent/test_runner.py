@@ -103,8 +103,9 @@ def test_a_job_from_its_order_to_its_end(agent: Agent, server: RunnerServer) -> 
     assert log.startswith("from the tenant\nEpoch 1/1\nAB-CD\n")
     assert "output 'none' is not there" in log
     assert server.kept.files[f"{start.attempt}/outputs/model"] == b"result\n"
-    spool = server.kept.files[f"{start.attempt}/run"].splitlines()
-    assert json.loads(spool[0])["run"] == start.attempt
+    (run,) = [each for each in server.kept.runs if each.run == start.attempt]
+    assert json.loads((run.samples or b"").splitlines()[0])["run"] == start.attempt
+    assert run.facts[0].kind == "run.started"
     inventory = server.kept.inventory
     assert inventory["name"] == "here" and "sandbox" in inventory["isolations"]
     server.forget(start.attempt)

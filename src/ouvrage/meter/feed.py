@@ -21,8 +21,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ouvrage.adapters.process_tree import ProcessTree
-    from ouvrage.meter.record import Record
+    from typing import Protocol
+
+    class Notes(Protocol):
+        """Where it is put on record what became of a child."""
+
+        def note(self, t: int, code: str, text: str) -> None:
+            """Something that was met at ``t``, since the origin."""
+            ...
+
+    class Starts(Protocol):
+        """How a child is started."""
+
+        def apart(self, start: Callable[[], int]) -> int:
+            """Start a process that is none of the command's, and give its number."""
+            ...
+
 
 SILENT_PERIODS = 3
 BEGINNING_US = 30_000_000
@@ -69,8 +83,8 @@ class Feed:
         self,
         reads: Reads,
         hear: Callable[[dict[str, Any], int], None],
-        record: Record,
-        tree: ProcessTree,
+        record: Notes,
+        tree: Starts,
         origin: int,
         period_us: int,
     ) -> None:

@@ -15,6 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from ouvrage.base.time import SECOND
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
+from ouvrage.server.intake import Intake
+from ouvrage.server.keeping import keep
 from ouvrage.server.reconcile import reconcile
 from ouvrage.server.wakes import ENGINE
 
@@ -24,14 +26,17 @@ _BREATH_S = 0.02
 
 
 @asynccontextmanager
-async def at_work(platform: Platform, engine: Embedded) -> AsyncGenerator[None]:
-    """The loops run while the application does."""
+async def at_work(platform: Platform, engine: Embedded, intake: Intake) -> AsyncGenerator[None]:
+    """The loops run while the application does, and telemetry is taken."""
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
+        _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
     ]
     if platform.limits.tick_us == 0:
         loops = []
+    await run_in_threadpool(intake.refill, platform.store, platform.source, platform.state_dir)
+    intake.start()
     for loop in loops:
         loop.start()
     try:
@@ -40,6 +45,7 @@ async def at_work(platform: Platform, engine: Embedded) -> AsyncGenerator[None]:
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        await run_in_threadpool(intake.stop)
 
 
 class _Loop(threading.Thread):
