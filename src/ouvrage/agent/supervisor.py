@@ -369,7 +369,12 @@ def options_of(start: Start) -> Options:
         words += ["--unit", start.unit]
     if start.unit_regex is not None:
         words += ["--unit-regex", start.unit_regex]
-    return read_options([*words, "--", *start.command])
+    options = read_options([*words, "--", *start.command])
+    options.granted = {
+        "cpus_allowed": len(start.cpus),
+        "memory_limit_bytes": start.memory_mib << 20,
+    }
+    return options
 
 
 def commands_in(pids: Sequence[int], first: int) -> list[int]:

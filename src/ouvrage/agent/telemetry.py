@@ -301,3 +301,8 @@ class _Starts:
     def apart(self, start: Callable[[], int]) -> int:
         """Start it."""
         return start()
+
+    def is_apart(self, pid: int) -> bool:
+        """Never known here, so that its lines are taken at every look."""
+        del pid
+        return False

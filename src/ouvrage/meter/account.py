@@ -96,7 +96,7 @@ class Account:
             and {"amount": price.amount, "currency": price.currency, "per": price.per},
             "unit": options.unit,
             "period_us": PERIOD_US,
-            "host": self._instruments.describe_host(),
+            "host": {**self._instruments.describe_host(), **options.granted},
             "meter": ouvrage.__version__,
         }
 

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
             """Start a process that is none of the command's, and give its number."""
             ...
 
+        def is_apart(self, pid: int) -> bool:
+            """Whether a process that was started so is there."""
+            ...
+
 
 SILENT_PERIODS = 3
 BEGINNING_US = 30_000_000

@@ -147,6 +147,8 @@ class Options:
         self.log_to: list[str] = given.log_to
         self.quiet: bool = given.quiet
         self.plain: bool = given.plain
+        self.granted: dict[str, int] = {}
+        """What of the host the command was given by whoever confines it, in place of what this process has."""
 
     @property
     def tells(self) -> bool:
