@@ -16,6 +16,7 @@ WITHOUT_KEY = {
     ("post", "/v1/logout"): "a token that is revoked stays so",
     ("post", "/v1/runner/enrol"): "its token is good for one time alone",
     ("put", "/v1/jobs/{job}/files/{name}"): "the same file under the same name again is the same",
+    ("post", "/v1/facts"): "each fact has an identity of its own, by which it counts once",
 }
 """Writes that take no Idempotency-Key, and why none is needed; a node's own reports are numbered instead."""
 
