@@ -228,4 +228,9 @@ def binary_body(said: dict[str, Any]) -> dict[str, Any]:
     """What a route says of itself that takes gzip and no JSON."""
     schema = {"schema": {"type": "string", "format": "binary"}}
     body = {"required": True, "content": {"application/gzip": schema}}
-    return {**said, "openapi_extra": {**said["openapi_extra"], "requestBody": body}}
+    slow = {408: {"model": ErrorBody}}
+    return {
+        **said,
+        "openapi_extra": {**said["openapi_extra"], "requestBody": body},
+        "responses": {**said["responses"], **slow},
+    }
