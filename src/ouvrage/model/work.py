@@ -23,6 +23,7 @@ OUTCOMES = (
     "preempted",
     "idle",
     "budget",
+    "unhealthy",
     "hardware",
     "lost",
     "never started",
@@ -32,6 +33,7 @@ UNBILLED = ("hardware", "lost", "never started")
 CAUSES = ("program", "hardware", "operator", "tenant", "platform", "unknown")
 NETWORKS = ("none", "egress")
 ISOLATIONS = ("sandbox", "podman", "none")
+RESTARTS = ("never", "on-failure", "always")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ class JobSpec:
     variable each goes into. ``after`` names jobs that must be done first. ``budget`` is the most it may cost, decimal text in the
     organisation's currency. ``checkpoint`` is a path that survives attempts; ``unit`` and ``unit_regex`` go to the meter. ``retries``
     counts further attempts after a failure that is the program's; one that is the machine's is always tried again elsewhere.
-    ``grace_us`` is the time from SIGTERM to SIGKILL.
+    ``grace_us`` is the time from SIGTERM to SIGKILL. A job with a ``port`` is a service: ``health`` is the path that it answers while
+    it is well (None: its port is enough), ``restart`` one of ``RESTARTS``.
     """
 
     name: str
@@ -82,6 +85,8 @@ class JobSpec:
     network: str
     egress: tuple[str, ...]
     port: int | None
+    health: str | None
+    restart: str
     retries: int
     time_limit_us: int | None
     grace_us: int

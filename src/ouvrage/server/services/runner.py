@@ -270,6 +270,7 @@ def start_order(
             "network": spec.network,
             "egress": list(spec.egress),
             "port": spec.port,
+            "health": spec.health,
             "unit": spec.unit,
             "unit_regex": spec.unit_regex,
             "price": None
