@@ -24,6 +24,7 @@ import structlog
 from ouvrage.adapters import egress
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.home import make_private
+from ouvrage.adapters.inside import Listed
 from ouvrage.adapters.sandbox_cgroup import group, standing
 from ouvrage.agent.bell import Bell
 from ouvrage.agent.enclosure import STAGE, Order, group_prefix, named
@@ -33,6 +34,7 @@ from ouvrage.agent.inventory import inventory, nodes_of
 from ouvrage.agent.link import Away, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
+from ouvrage.agent.tunnel import Tunnel
 from ouvrage.agent.watched import Watched
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
@@ -103,6 +105,7 @@ class Runner:
         self._be_somebody(token)
         asking = threading.Thread(target=self._ask_again_and_again, name="orders", daemon=True)
         asking.start()
+        self._serve_streams()
         while not self._stop.is_set():
             self._look()
             self._bell.wait(_LOOK_S)
@@ -134,6 +137,18 @@ class Runner:
             write_whole(path, text.encode())
             _log.info("runner.enrolled", node=told.node)
         self._link.use(json.loads(path.read_bytes())["key"])
+
+    def _serve_streams(self) -> None:
+        path = self._state / "node.json"
+        if path.exists():
+            key = json.loads(path.read_bytes())["key"]
+            Tunnel(self._settings.server, self._settings.ca, key, self._running).start()
+
+    def _running(self, attempt: str) -> Listed | None:
+        """What lists an attempt's processes, while its command runs."""
+        with self._guard:
+            held = self._watched.get(attempt)
+        return held.listed if held is not None and held.files.state() == "running" else None
 
     def _inventory(self) -> Inventory:
         return inventory(self._state, self._settings.name, self._isolations)

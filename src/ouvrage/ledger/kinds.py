@@ -130,6 +130,7 @@ KINDS: dict[tuple[str, int], type] = {
         work.JobEnded,
         work.AttemptOrdered,
         work.AttemptEnded,
+        work.ServiceUsed,
         machines.NodeEnrolled,
         machines.FenceSet,
         machines.NodeListed,

@@ -182,3 +182,38 @@ class AttemptEnded:
     peaks: Peaks
     scrub: str
     scrub_detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """``count`` lengths of time in the bucket of this number: see ``metering/latency``."""
+
+    bucket: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceUsed:
+    """What passed through the platform to a service in the fact's period: requests whose answers ended in it.
+
+    ``failed``: answered with 500 or above, broken off, or not at all. ``counted`` are answers whose tokens the service told itself:
+    ``tokens_in`` and ``tokens_out`` are theirs alone; ``pieces`` came in streams that told none. ``first`` is the time to the first
+    byte, ``token`` to the first piece of text of a stream, ``took`` to the end; counted where there was one.
+    """
+
+    KIND: ClassVar[str] = "service.used"
+    VERSION: ClassVar[int] = 1
+
+    attempt: str
+    job: str
+    requests: int
+    failed: int
+    counted: int
+    tokens_in: int
+    tokens_out: int
+    pieces: int
+    bytes_in: int
+    bytes_out: int
+    first: tuple[Bucket, ...]
+    token: tuple[Bucket, ...]
+    took: tuple[Bucket, ...]

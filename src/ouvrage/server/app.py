@@ -26,6 +26,9 @@ from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.services.audit import note_refusal
+from ouvrage.server.services.uses import Uses
+from ouvrage.server.through import Services
+from ouvrage.server.tunnels import Tunnels
 
 _log = structlog.get_logger("ouvrage.server")
 
@@ -44,6 +47,8 @@ ROUTES = (
     "jobs",
     "job_output",
     "runner",
+    "tunnel",
+    "services",
     "money",
     "invoices",
 )
@@ -67,12 +72,16 @@ _WORDS = {
 def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
     engine = Embedded(platform=platform, token=platform.ids())
-    app = routes_app(platform.settings, lambda _: at_work(platform, engine))
+    uses = Uses(platform)
+    app = routes_app(platform.settings, lambda _: at_work(platform, engine, uses))
     app.state.platform = platform
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
     app.state.limits = Limits(platform.monotonic)
     app.state.provider = _provider(platform)
+    app.state.uses = uses
+    app.state.tunnels = Tunnels(platform.ids)
+    app.state.services = Services(app.state.tunnels, platform.monotonic)
     return app
 
 

@@ -35,7 +35,7 @@ class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
     ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``secure`` says that
-    browsers reach the server by HTTPS, so that cookies demand it.
+    browsers reach the server by HTTPS, so that cookies demand it. ``asked_…`` bound what one user asks of services.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -49,6 +49,8 @@ class Settings:
     requests_at_once: float = 200.0
     strangers_a_second: float = 5.0
     strangers_at_once: float = 60.0
+    asked_a_second: float = 500.0
+    asked_at_once: float = 1000.0
     body_bytes: int = 1 << 20
     secure: bool = False
     behind_proxy: bool = False

@@ -16,6 +16,7 @@ from ouvrage.base.time import SECOND
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
 from ouvrage.server.reconcile import reconcile
+from ouvrage.server.services.uses import Uses
 from ouvrage.server.wakes import ENGINE
 
 _log = structlog.get_logger("ouvrage.server")
@@ -24,11 +25,12 @@ _BREATH_S = 0.02
 
 
 @asynccontextmanager
-async def at_work(platform: Platform, engine: Embedded) -> AsyncGenerator[None]:
+async def at_work(platform: Platform, engine: Embedded, uses: Uses) -> AsyncGenerator[None]:
     """The loops run while the application does."""
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
+        _Loop(platform, "services", uses.state, _TO_END),
     ]
     if platform.limits.tick_us == 0:
         loops = []
@@ -40,6 +42,7 @@ async def at_work(platform: Platform, engine: Embedded) -> AsyncGenerator[None]:
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        await run_in_threadpool(lambda: uses.state(all_=True))
 
 
 class _Loop(threading.Thread):

@@ -169,7 +169,7 @@ def submit(seen: Visit, form: dict[str, str]) -> str:
 def one(seen: Visit) -> ConsolePage:
     """One job: how it stands and why, its attempts, its output."""
     _ = seen.word
-    told = jobs.shown(seen.platform, seen.who, seen.given("job"))
+    told = jobs.shown(seen.platform, seen.request.app.state.uses, seen.who, seen.given("job"))
     why = jobs.explained(seen.platform, engine_of(seen.request), seen.who, told.job)
     over = told.state in ENDED
     return ConsolePage(

@@ -26,6 +26,8 @@ from ouvrage.server.services.meant import job_meant, lease_meant
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.server.services.offers import seen
 from ouvrage.server.services.scopes import projects_seen
+from ouvrage.server.services.served import service_told
+from ouvrage.server.services.uses import Uses
 from ouvrage.store.platform.selling import LeaseRow, OfferRow, lease_of, offers_by_id
 from ouvrage.store.platform.tenancy import project_of
 from ouvrage.store.platform.work import (
@@ -240,19 +242,19 @@ def retry(
     return _told(tx.connection, platform, actor, [row])[0]
 
 
-def shown(platform: Platform, actor: Actor, name: str) -> JobShown:
+def shown(platform: Platform, uses: Uses, actor: Actor, name: str) -> JobShown:
     """A job with what was asked for and what came of it."""
     with platform.reading() as connection:
         job = readable(connection, actor, name)
         told = _told(connection, platform, actor, [job])[0]
         own = is_owner_side(actor)
+        attempts = attempts_of(connection, job.job)
         return JobShown(
             **told.model_dump(exclude={"last"}),
             last=told.last,
+            service=service_told(connection, platform, uses, job, attempts),
             spec=asdict(job.spec),
-            all_attempts=[
-                _attempt_told(platform, each, own) for each in attempts_of(connection, job.job)
-            ],
+            all_attempts=[_attempt_told(platform, each, own) for each in attempts],
             files=[FileTold(**_file(each)) for each in files_of(connection, [job.job])],
         )
 
