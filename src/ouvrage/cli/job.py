@@ -19,6 +19,7 @@ from ouvrage.cli.job_files import fetch_outputs, local_inputs, send_inputs
 from ouvrage.cli.job_log import follow
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, shortened, table, wrote
+from ouvrage.cli.service_words import service_lines
 from ouvrage.cli.talking import talk
 from ouvrage.cli.work_words import counted, lasted, moment, ran_us, units
 from ouvrage.model.work import JOB_STATES
@@ -202,6 +203,7 @@ def show(name: str, as_json: bool) -> None:
         f"  command    {shortened(' '.join(found['spec']['command']), 70)}",
         f"  under      {found['offer_name'] or 'lease ' + str(found['lease'])}, for {found['project_name']}",
         f"  submitted  {moment(found['submitted_us'])}",
+        *service_lines(found),
     ]
     lines += [
         f"  attempt {each['number']}  {_attempt(each, now)}" for each in found["all_attempts"]

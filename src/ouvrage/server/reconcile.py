@@ -6,6 +6,7 @@ claim; a look cut short by a crash is made again by whoever comes next.
 
 from __future__ import annotations
 
+from ouvrage.base.time import SECOND
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import stop
@@ -33,6 +34,7 @@ def reconcile(platform: Platform, token: str) -> None:
         touched = _leases(platform, tx, running)
         touched |= _runners(platform, tx, running)
         touched |= _idle(platform, tx, running)
+        touched |= _unhealthy(platform, tx, running)
         touched |= _money(platform, tx)
     if touched:
         platform.wakes.tell(ENGINE, *(f"node:{node}" for node in touched))
@@ -163,5 +165,21 @@ def _idle(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> set
         if most is not None and idle >= most and attempt.stop is None:
             minutes = idle // 60_000_000
             stop(platform, tx, attempt, why="idle", reason=f"its GPUs stood idle for {minutes} min")
+            told.add(attempt.node)
+    return told
+
+
+def _unhealthy(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> set[str]:
+    """End services whose health check has failed for too long; whether they start again is their own policy."""
+    jobs = jobs_by_id(tx.connection, [each.job for each in running])
+    told: set[str] = set()
+    for attempt in running:
+        job = jobs.get(attempt.job)
+        ill_us = (attempt.progress or {}).get("ill_us", 0)
+        if job is None or job.spec.health is None or attempt.stop is not None:
+            continue
+        if ill_us >= platform.limits.unhealthy_us:
+            words = f"{job.spec.health} has not answered well for {ill_us // SECOND} s"
+            stop(platform, tx, attempt, why="unhealthy", reason=words)
             told.add(attempt.node)
     return told

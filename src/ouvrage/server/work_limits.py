@@ -17,7 +17,8 @@ class WorkLimits:
 
     A runner not heard for ``away_us`` gets no new work; after ``lost_us`` its attempts are given up. One that does not know an attempt
     which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
-    one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states.
+    one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states. A service
+    whose health check fails for ``unhealthy_us`` is ended.
     """
 
     away_us: int = 90 * SECOND
@@ -27,6 +28,7 @@ class WorkLimits:
     claim_us: int = 30 * SECOND
     several: bool = False
     free_us: int = HOUR
+    unhealthy_us: int = MINUTE
     repeat_us: int = 2 * SECOND
     notice_us: int = MINUTE
     log_bytes: int = 64 << 20
