@@ -22,7 +22,8 @@ venv: ## build .venv with the `ouvrage` command in it
 dev:
 	@$(PYTHON) tools/venv.py dev
 
-run: venv ## one piece of work on two hosts: what did a finished epoch cost on each?
+run: venv ## one piece of work under two offers of a platform here: what did a finished epoch cost on each?
+	@sh tools/debian.sh run
 	@$(PY) examples/digits/hosts.py --out out
 
 quick: dev ## format, lint, layers and the fast tests (two minutes at most)
@@ -67,7 +68,7 @@ dist: venv ## a wheel and the single file dist/ouvrage.pyz
 	@$(PY) tools/pyz.py
 
 debian:
-	@sh tools/debian.sh
+	@sh tools/debian.sh test
 
 lock: ## pin the newest versions that fit requirements/*.in, with the hashes of every file offered
 	@PYTHON=$(PYTHON) sh tools/lock.sh

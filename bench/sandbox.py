@@ -100,7 +100,7 @@ class _Spaceless(Enclosure):
 
     def make_space(self) -> None:
         at = Path(STAGE, "plain")
-        for name in ("work", "temporary"):
+        for name in ("own", "temporary"):
             (at / name).mkdir(parents=True)
         self.space = scratch.Space(image=at, at=str(at))
 

@@ -1,23 +1,29 @@
 #!/bin/sh
-# Install the Debian packages that the tests use and that are not here: PostgreSQL 15, whose server
-# the tests start themselves, as an ordinary user, on a socket in a temporary directory, a C
-# compiler, which builds the stand-in for NVIDIA's library, and what sandboxes are made with:
-# bubblewrap, podman with runc, and ip, nft and mkfs.ext4 beside them. Without them the tests that
-# need them are skipped and say so.
+# Install the Debian packages that are needed and not here. `debian.sh run`: what sandboxes are made
+# with, for `make run`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
+# on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
+# podman with runc, and Chromium, which reads the console. What cannot be installed is named; the
+# tests that need it are skipped and say so, and `make run` works without a sandbox.
 set -eu
 
-wanted="postgresql-15"
-for server in /usr/lib/postgresql/*/bin/initdb; do
-  [ -x "$server" ] && wanted=""
-done
-command -v cc >/dev/null || command -v gcc >/dev/null || wanted="$wanted gcc libc6-dev"
-for pair in bwrap:bubblewrap podman:podman runc:runc nft:nftables ip:iproute2 mkfs.ext4:e2fsprogs; do
+what=${1:-test}
+wanted=""
+pairs="bwrap:bubblewrap mkfs.ext4:e2fsprogs"
+if [ "$what" = test ]; then
+  pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
+  wanted="postgresql-15"
+  for server in /usr/lib/postgresql/*/bin/initdb; do
+    [ -x "$server" ] && wanted=""
+  done
+  command -v cc >/dev/null || command -v gcc >/dev/null || wanted="$wanted gcc libc6-dev"
+fi
+for pair in $pairs; do
   [ -x "/usr/bin/${pair%%:*}" ] || [ -x "/usr/sbin/${pair%%:*}" ] || wanted="$wanted ${pair#*:}"
 done
 [ -n "$wanted" ] || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-  echo "not installed: $wanted; the tests that need them will be skipped"
+  echo "not installed: $wanted"
   echo "  hint: sudo apt-get install --no-install-recommends $wanted"
   exit 0
 fi
@@ -30,5 +36,5 @@ if { apt-get update && apt-get install -y --no-install-recommends $wanted; } >"$
   exit 0
 fi
 cat "$log" >&2
-echo "error[debian]: $wanted could not be installed; apt-get's words are above" >&2
-exit 1
+echo "not installed: $wanted; apt-get's words are above" >&2
+[ "$what" = run ] # the work runs without a sandbox, and says so

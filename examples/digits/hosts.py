@@ -21,6 +21,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from platform_of_ours import OFFERS, TENANT, Platform, lacking, train
+
 TRAIN = Path(__file__).with_name("train.py")
 OUVRAGE = [sys.executable, "-m", "ouvrage"]
 CLAIM = "clearml-2023"
@@ -99,31 +101,92 @@ def owner(out: Path) -> int:
 
 
 def main() -> int:
-    """Meter both hosts, let ``ouvrage compare`` say what came out, then show the owner's half."""
+    """The same work on two hosts, let ``ouvrage compare`` say what came out, then show the owner's half."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--epochs", type=int, default=10)
     options = parser.parse_args()
-    first, second = two_cores()
-    hosts = [Host("standard", "0.30/h", first, first), Host("optimised", "0.36/h", first, second)]
+    cores = two_cores()
     options.out.mkdir(parents=True, exist_ok=True)
+    missing = lacking()
+    if missing is None:
+        return on_a_platform(options.out, options.epochs)
+    print(f"No sandbox here, so the work runs as it is, without a platform: {missing}.\n")
+    return without_one(options.out, options.epochs, *cores)
+
+
+def on_a_platform(out: Path, epochs: int) -> int:
+    """As a tenant's two jobs on a platform of this machine's own, with what the tenant owes for them."""
+    platform = Platform(out)
+    print(
+        "A small GPU cloud on this machine, and a tenant's real training on both of its offers: about two minutes.",
+        flush=True,
+    )
+    platform.start()
+    print(
+        f"\n{platform.words()}\n\nThis machine joins: its sandbox is tried in every way first ...",
+        flush=True,
+    )
+    platform.wait_for_node()
+    platform.set_up()
+    runs = []
+    for number, (name, price, cores) in enumerate(OFFERS, 1):
+        many = "one core" if cores == 1 else f"{cores} cores"
+        print(
+            f"\n{number} of {len(OFFERS)}  {TENANT}'s training under the offer {name}: {many} at {price}",
+            flush=True,
+        )
+        runs.append(train(platform, name, epochs))
+    print(flush=True)
+    code = compared(out, runs, os.environ | {"OUVRAGE_HOME": str(platform.state)})
+    if not code:
+        print(flush=True)
+        bill = [*OUVRAGE, "invoice", "draft"]
+        code = subprocess.run(
+            bill, env=platform.environment(as_tenant=True), check=False
+        ).returncode
+    print(flush=True)
+    code = code or owner(out)
+    called()
+    if os.environ.get("ONCE"):
+        platform.stop(quiet=True)
+        print(f"The platform is stopped; its state stays: ouvrage up --state {platform.state}")
+    else:
+        print(
+            f"The console runs on: {platform.url}      End it: ouvrage down --state {platform.state}"
+        )
+    return code
+
+
+def without_one(out: Path, epochs: int, first: int, second: int) -> int:
+    """On the machine as it is: the two hosts are two sets of its cores."""
+    hosts = [Host("standard", "0.30/h", first, first), Host("optimised", "0.36/h", first, second)]
     print("Real training on real digits, the same work on two hosts: about a minute and a half.")
     runs = []
     for number, host in enumerate(hosts, 1):
         print(f"\n{number} of {len(hosts)}  {host.words()}", flush=True)
-        runs.append(meter(host, options.epochs, options.out))
+        runs.append(meter(host, epochs, out))
     print(flush=True)
-    compare = [*OUVRAGE, "compare", *runs, "--claim", CLAIM]
-    compare += ["--report", str(options.out / "report.json")]
-    compare += ["--html", str(options.out / "report.html")]
-    code = subprocess.run(compare, check=False).returncode
+    code = compared(out, runs, dict(os.environ))
     if not code:
         print(flush=True)
-        code = owner(options.out)
+        code = owner(out)
+    called()
+    return code
+
+
+def called() -> None:
+    """How to call the command that the lines above name, where it is not on the path."""
     installed = Path(sys.executable).with_name("ouvrage")
     if installed.exists() and shutil.which("ouvrage") is None:
         print(f"Here `ouvrage` is {os.path.relpath(installed)}.")
-    return code
+
+
+def compared(out: Path, runs: list[str], environment: dict[str, str]) -> int:
+    """Let ``ouvrage compare`` say what came out."""
+    compare = [*OUVRAGE, "compare", *runs, "--claim", CLAIM]
+    compare += ["--report", str(out / "report.json"), "--html", str(out / "report.html")]
+    return subprocess.run(compare, check=False, env=environment).returncode
 
 
 if __name__ == "__main__":

@@ -108,7 +108,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1, help="loader processes")
     parser.add_argument("--compute-core", type=int, help="CPU number for the training process")
     parser.add_argument("--loader-core", type=int, help="CPU number for the loader processes")
-    parser.add_argument("--spread", action="store_true", help="train on the first core of ours, load on the last")
+    parser.add_argument(
+        "--spread", action="store_true", help="train on the first core of ours, load on the last"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.spread:

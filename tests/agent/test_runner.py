@@ -194,7 +194,8 @@ def _holder(lock: Path) -> int:
     ("changed", "word"),
     [
         ({"devices": ["GPU-none"]}, "GPU-none"),
-        ({"isolation": "none"}, "isolation none"),
+        ({"isolation": "podman", "image": "localhost/x:1"}, "isolation podman"),
+        ({"image": "localhost/x:1"}, "do not go together"),
         ({"inputs": [{"path": "a", "name": "../../etc/passwd"}]}, "no name of a file"),
         ({"inputs": [{"path": "../a", "name": "a"}]}, ".."),
         ({"workdir": "/usr/x"}, "/usr/x"),

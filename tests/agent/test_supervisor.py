@@ -58,7 +58,7 @@ def test_what_it_used_is_the_kernel_s_own_account(node: Node) -> None:
 
 
 def test_space_used_is_counted_and_limited(node: Node) -> None:
-    start = an_order("dd", "if=/dev/zero", "of=/work/f", "bs=1M", "count=40")
+    start = an_order("dd", "if=/dev/zero", "of=/scratch/f", "bs=1M", "count=40")
     ended = node.run(start)
     assert ended["outcome"] == "failed"
     assert "No space left" in node.log(start)
@@ -149,7 +149,7 @@ def _supervisor_of(files: AttemptFiles) -> int:
 
 
 def test_an_attempt_that_was_started_is_never_started_again(node: Node) -> None:
-    start = an_order("sh", "-c", "echo once >> /work/n; wc -l < /work/n")
+    start = an_order("sh", "-c", "echo once >> /scratch/n; wc -l < /scratch/n")
     node.run(start)
     files = node.files(start)
     (files / RESULT).unlink()
@@ -166,3 +166,50 @@ def test_nothing_is_left_on_the_machine(node: Node) -> None:
     assert not standing(group_prefix(node.state))
     assert not (node.files(start) / "scratch.img").exists()
     assert str(node.state) not in Path("/proc/mounts").read_text()
+
+
+def test_the_owner_s_own_work_may_run_without_a_sandbox(node: Node) -> None:
+    """Limits, account and scrubbing are the same; what it sees is the machine."""
+    script = "id -u; pwd; test -e /etc/shadow && echo shadow; echo x > out.txt; exit 4"
+    outputs = [{"path": "out.txt", "name": "out"}]
+    start = an_order("sh", "-c", script, isolation="none", outputs=outputs)
+    ended = node.run(start)
+    assert (ended["outcome"], ended["exit_code"], ended["isolation"]) == ("failed", 4, "none")
+    assert node.log(start).split() == ["0", "/run/ouvrage/scratch/own", "shadow"]
+    assert (node.files(start) / "outputs" / "out").read_text() == "x\n"
+    assert ended["used"]["processes"] == 2  # the shell and id
+
+
+def test_without_a_sandbox_it_is_asked_and_killed_as_well(node: Node) -> None:
+    stubborn = "trap 'echo asked' TERM; while :; do sleep 0.05; done"
+    start = an_order(
+        "sh", "-c", stubborn, isolation="none", time_limit_us=200_000, grace_us=200_000
+    )
+    ended = node.run(start)
+    assert (ended["outcome"], ended["signal"]) == ("time limit", signal.SIGKILL)
+    assert "asked" in node.log(start)
+    assert not standing(group_prefix(node.state))
+
+
+def test_a_checkpoint_is_there_for_the_next_attempt_of_the_job(node: Node) -> None:
+    first = an_order("sh", "-c", "echo 7 > kept/epoch", checkpoint="kept")
+    assert node.run(first)["outcome"] == "done"
+    again = an_order("sh", "-c", "cat kept/epoch", checkpoint="kept", job=first.job)
+    other = an_order("sh", "-c", "ls kept", checkpoint="kept")
+    assert (node.run(again)["outcome"], node.log(again)) == ("done", "7\n")
+    assert (node.run(other)["outcome"], node.log(other)) == ("done", "lost+found\n")
+
+
+def test_a_volume_is_worked_with_by_one_attempt_at_a_time(node: Node) -> None:
+    volume = [{"path": "/data", "name": "set"}]
+    first = an_order("sh", "-c", "echo a > /data/f; echo up; sleep 600", volumes=volume)
+    files = node.begin(first)
+    until(lambda: (files / "log").exists() and "up" in node.log(first), "it runs")
+    second = an_order("cat", "/data/f", volumes=volume, project=first.project)
+    ended = node.run(second)
+    assert ended["outcome"] == "never started"
+    assert "in use" in ended["reason"]
+    files.ask_to_stop({"why": "cancelled", "reason": "x", "grace_us": 0})
+    until((files / RESULT).exists, "its end")
+    third = an_order("cat", "/data/f", volumes=volume, project=first.project)
+    assert (node.run(third)["outcome"], node.log(third)) == ("done", "a\n")

@@ -15,6 +15,7 @@ from ouvrage.base.time import DAY, HOUR, MINUTE, SECOND
 from ouvrage.server.context import Actor
 from ouvrage.server.identify import actor_by_session
 from ouvrage.server.services import signing_in
+from ouvrage.server.services.upkeep import tidy
 from tests.support.server import NO_CA, Client, Running, running
 
 
@@ -225,6 +226,25 @@ def test_a_session_ends_when_idle_when_old_and_when_signed_out(
     assert actor_by_session(platform, third, None) is None
     clock.now += 3 * DAY
     assert actor_by_session(platform, second, None) is None
+
+
+def test_what_is_over_is_forgotten_and_nothing_else(server: Running, clock: Clock) -> None:
+    admin = server.owner.get("/v1/me")["user"]
+    _login(server, "admin", "wrong")
+    server.owner.post("/v1/projects", {"name": "vision"})
+    signing_in.new_session(server.platform, _actor(admin, "admin"))
+    counts = list[tuple[int, int, int]]()
+    for later in (0, DAY + 1, 2 * DAY, 5 * DAY):
+        clock.now += later
+        tidy(server.platform)
+        with server.platform.reading() as connection:
+            counts.append(
+                tuple(
+                    connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+                    for table in ("login_throttles", "idempotent_answers", "sessions")
+                )
+            )
+    assert counts == [(3, 1, 1), (0, 1, 1), (0, 0, 1), (0, 0, 0)]
 
 
 def test_no_kind_of_secret_opens_another_kind_of_door(server: Running) -> None:

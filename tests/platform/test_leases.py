@@ -208,3 +208,18 @@ def test_a_job_comes_after_others_or_not_at_all(working: Working) -> None:
     told = ann.get(f"/v1/jobs/{doomed}")
     assert (told["state"], told["end_code"]) == ("refused", "job/dependency")
     holds(working)
+
+
+def test_a_nodes_presence_is_told_hour_by_hour_so_that_free_time_is_known(working: Working) -> None:
+    twin = working.node()
+    for _ in range(80):
+        working.clock.move(MINUTE)
+        twin.ask()
+        working.reconcile()
+    working.clock.move(30 * MINUTE)
+    working.reconcile()
+    told = [entry.fact for entry in working.records() if entry.fact.kind == "owner.state"]
+    spans = [(fact.valid_from, fact.valid_to) for fact in told]
+    assert [round((to - begins) / MINUTE) for begins, to in spans if to] == [60, 20]
+    assert spans[0][1] == spans[1][0]  # without a hole while it was here, and nothing said after
+    assert all('"state":"free"' in fact.payload for fact in told)

@@ -10,7 +10,7 @@ import pytest
 
 from ouvrage.wire.runner import Report
 from tests.platform.working import Clock, Working, working_on
-from tests.support.server import Client
+from tests.support.server import NO_CA, Client
 
 
 def attempt_of(working: Working) -> tuple[Client, str, str]:
@@ -71,7 +71,7 @@ class Follower(threading.Thread):
         headers = {"Authorization": f"Bearer {self.who.token}"}
         params = {"follow": "true", "offset": self.offset}
         path = f"/v1/jobs/{self.job}/log"
-        http = httpx2.Client(base_url=self.who.http.base_url, timeout=30)
+        http = httpx2.Client(base_url=self.who.http.base_url, timeout=30, verify=NO_CA)
         with http, http.stream("GET", path, headers=headers, params=params) as answer:
             self.open.set()
             for piece in answer.iter_bytes():
@@ -100,7 +100,7 @@ def test_a_log_is_followed_across_a_restart_without_a_line_lost_or_doubled(tmp_p
     assert not follower.is_alive()
     had = follower.had
     with working_on(tmp_path / "state", clock=clock) as second:
-        twin.http = httpx2.Client(base_url=second.server.url, timeout=60)
+        twin.http = httpx2.Client(base_url=second.server.url, timeout=60, verify=NO_CA)
         second.twins.append(twin)
         later = Follower(second.server.client(ann.token), job, len(had))
         later.start()

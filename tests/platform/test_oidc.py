@@ -47,6 +47,7 @@ def provider() -> Iterator[LocalProvider]:
 @pytest.fixture
 def way(tmp_path: Path, provider: LocalProvider) -> Iterator[Way]:
     provider.lie, provider.signs_with = {}, None
+    provider.who = {}
     provider.claims = {"sub": "42", "email": "Ann@example.org", "email_verified": True}
     oidc = Oidc(issuer=provider.url, client_id=CLIENT, client_secret=SECRET, redirect="")
     with running(tmp_path / "state", settings=replace(QUICK, oidc=oidc)) as server:
@@ -76,6 +77,15 @@ def test_a_member_signs_in_and_stays_known_when_their_address_changes(way: Way) 
     assert way.login(way()) == "ann@acme"
     way.provider.claims = {"sub": "43", "email": "ann@example.org", "email_verified": True}
     assert _code(way()) == "login/oidc-nobody"  # another person, who was given her old address
+
+
+def test_a_provider_that_tells_the_address_only_when_asked_is_asked(way: Way) -> None:
+    _member(way)
+    way.provider.claims = {"sub": "42"}
+    way.provider.who = {"sub": "43", "email": "ann@example.org", "email_verified": True}
+    assert _code(way()) == "login/oidc-token"  # another person's
+    way.provider.who["sub"] = "42"
+    assert way.login(way()) == "ann@acme"
 
 
 def test_nobody_becomes_a_member_by_signing_in(way: Way) -> None:

@@ -31,6 +31,7 @@ class LocalProvider:
     url: str
     redirect: str = ""
     claims: dict[str, Any] = field(default_factory=dict)
+    who: dict[str, Any] = field(default_factory=dict)
     lie: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
@@ -42,6 +43,7 @@ class LocalProvider:
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
             "jwks_uri": f"{self.url}/keys",
+            "userinfo_endpoint": f"{self.url}/who",
         }
 
     def authorize(self, query: dict[str, str]) -> str:
@@ -70,16 +72,20 @@ class LocalProvider:
 
 @contextmanager
 def local_provider() -> Iterator[LocalProvider]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.provider = LocalProvider(f"http://127.0.0.1:{server.server_address[1]}")  # type: ignore[attr-defined]
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.provider = LocalProvider(f"http://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield server.provider  # type: ignore[attr-defined]
+        yield server.provider
     finally:
         server.shutdown()
         thread.join(10)
         server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    provider: LocalProvider
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -88,12 +94,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def provider(self) -> LocalProvider:
-        return self.server.provider  # type: ignore[attr-defined]
+        assert isinstance(self.server, _Server)
+        return self.server.provider
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         if parts.path == "/.well-known/openid-configuration":
             self._say(200, self.provider.discovery())
+        elif parts.path == "/who":
+            good = self.headers.get("Authorization") == "Bearer x"
+            self._say(200 if good else 401, self.provider.who if good else {})
         elif parts.path == "/keys":
             self._say(200, {"keys": [self.provider.key.as_dict(private=False)]})
         else:

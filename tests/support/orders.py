@@ -20,7 +20,7 @@ def an_order(*command: str, **changed: Any) -> Start:
     told: dict[str, Any] = {
         "attempt": new_id(), "job": new_id(), "project": new_id(), "lease": new_id(),
         "label": "a job", "isolation": "sandbox", "command": list(command), "image": None,
-        "workdir": "/work", "environment": [], "secrets": [], "inputs": [], "outputs": [],
+        "workdir": "/scratch", "environment": [], "secrets": [], "inputs": [], "outputs": [],
         "volumes": [], "checkpoint": None, "devices": [], "cpus": [0], "memory_mib": 64,
         "disk_mib": 16, "pids": 64, "network": "none", "egress": [], "port": None, "unit": None,
         "unit_regex": None, "price": None, "time_limit_us": None, "grace_us": 1_000_000,

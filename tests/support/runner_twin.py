@@ -6,6 +6,7 @@ cut off, told things twice, and started again with or without its memory.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,8 @@ from ouvrage.wire.runner import (
     Used,
 )
 
+NO_CA = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Never used: the system's list takes a tenth of a second to read."""
 NOTHING = Used(
     memory_bytes=None, cpu_us=None, processes=None, disk_bytes=None, sent_bytes=None,
     received_bytes=None, oom_kills=None,
@@ -72,7 +75,7 @@ class Twin:
         cls, url: str, token: str, clock: Callable[[], int], inv: Inventory | None = None
     ) -> Twin:
         """A runner that joins with a one-time token."""
-        http = httpx2.Client(base_url=url, timeout=60)
+        http = httpx2.Client(base_url=url, timeout=60, verify=NO_CA)
         asked = Enrol(token=token, inventory=inv or inventory())
         answer = http.post("/v1/runner/enrol", content=asked.model_dump_json(), headers=_JSON)
         assert answer.status_code == 201, answer.text

@@ -19,9 +19,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ouvrage.adapters.prepared import Prepared
 from ouvrage.base.errors import OuvrageError
 
-USER, HOME = 1000, "/work"
+USER, HOME = 1000, "/scratch"
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108 -- the sandbox's own
 HOST = "job"
 METER = "/run/meter"
@@ -86,15 +87,6 @@ class View:
     shm_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """``argv`` to execute; ``descriptors`` must be open in it and can be closed afterwards."""
-
-    path: str
-    argv: list[str]
-    descriptors: tuple[int, ...]
-
-
 @lru_cache(maxsize=1)
 def find() -> str:
     """Where bubblewrap is. Raises ``OuvrageError`` ``sandbox/no-bubblewrap``."""
@@ -108,7 +100,7 @@ def find() -> str:
     return found
 
 
-def prepare(view: View, command: Sequence[str], seccomp: int, status: int) -> Prepared:
+def prepare(view: View, command: Sequence[str], seccomp: int, status: int, uid: int) -> Prepared:
     """The way to start this command. ``seccomp`` holds the filter; ``status`` is told how it ends.
 
     Neither descriptor becomes the caller's to close.
@@ -127,7 +119,12 @@ def prepare(view: View, command: Sequence[str], seccomp: int, status: int) -> Pr
     return Prepared(
         path=find(),
         argv=["bwrap", "--args", str(arguments), "--", *command],
+        environment={"PATH": "/usr/bin:/bin"},
+        directory="/",
         descriptors=(*files.descriptors, seccomp, status),
+        uid=uid,
+        joins=True,
+        tells=True,
     )
 
 

@@ -124,6 +124,7 @@ class GroupV1:
 
     def __init__(self, name: str, mounts: dict[str, str]) -> None:
         self._at = {kind: f"{mounts[kind]}/{PARENT}/{name}" for kind in _V1}
+        self._all = sorted({f"{mount}/{PARENT}/{name}" for mount in mounts.values()})
 
     def create(self, limits: Limits) -> None:
         """Make the directories; cpuset wants its cores and memory before it takes anybody."""
@@ -161,7 +162,7 @@ class GroupV1:
 
     def processes(self) -> list[int]:
         """Those of the freezer's, which is what kills."""
-        return _numbers(f"{self._at['freezer']}/cgroup.procs")
+        return _below(self._at["freezer"])
 
     def freeze(self, frozen: bool) -> None:
         """Ask, and wait a little: a process in the middle of a fault stops when that is over."""
@@ -199,10 +200,8 @@ class GroupV1:
         return not self.processes()
 
     def remove(self) -> bool:
-        """Every directory."""
-        return _until(
-            lambda: not [at for at in self._at.values() if not _removed(at)], _PATIENCE_US
-        )
+        """Every directory, also those that a container's runtime made in other hierarchies."""
+        return _until(lambda: not [at for at in self._all if not _removed(at)], _PATIENCE_US)
 
 
 class GroupV2:
@@ -239,7 +238,7 @@ class GroupV2:
 
     def processes(self) -> list[int]:
         """As the kernel lists them."""
-        return _numbers(f"{self._at}/cgroup.procs")
+        return _below(self._at)
 
     def freeze(self, frozen: bool) -> None:
         """Ask, and wait a little until it says so."""
@@ -305,9 +304,20 @@ def _until(condition: Callable[[], bool], patience_us: int) -> bool:
         select.select([], [], [], _POLL_S)
 
 
+def _below(directory: str) -> list[int]:
+    """The processes of a group and of those in it."""
+    return [
+        pid
+        for at, _, names in os.walk(directory)
+        if "cgroup.procs" in names
+        for pid in _numbers(f"{at}/cgroup.procs")
+    ]
+
+
 def _removed(directory: str) -> bool:
     try:
-        os.rmdir(directory)
+        for at, _, _ in os.walk(directory, topdown=False):
+            os.rmdir(at)
     except FileNotFoundError:
         return True
     except OSError as error:

@@ -16,6 +16,7 @@ import os
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 NEWEST = 469
 """``file_setattr``: the last call of Linux 6.17, the same number on both architectures."""
@@ -100,6 +101,37 @@ def program(machine: str | None = None) -> bytes:
         code += _when(JUDGED[name][column], judge)
     code.append(_return(_ALLOW))
     return b"".join(struct.pack("<HBBI", *each) for each in code)
+
+
+def profile() -> dict[str, Any]:
+    """The same rules in the words of an OCI runtime, which looks names up by itself.
+
+    ``personality`` is not in it: the runtime's library compares an argument only once in a rule.
+    """
+    rules: list[dict[str, Any]] = [
+        {"names": sorted(DENIED), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.EPERM},
+        {"names": sorted(ABSENT), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS},
+    ]
+    bits = (1 << place for place in range(32) if NAMESPACES & 1 << place)
+    rules += [_rule("clone", errno.EPERM, 0, "SCMP_CMP_MASKED_EQ", bit, bit) for bit in bits]
+    rules += [
+        _rule("ioctl", errno.EPERM, 1, "SCMP_CMP_MASKED_EQ", 0xFFFFFFFF, trick)
+        for trick in _TERMINAL_TRICKS
+    ]
+    for name, good in (("socket", (_UNIX, _INET, _INET6, _NETLINK)), ("socketpair", (_UNIX,))):
+        bad = [family for family in range(max(good)) if family not in good]
+        rules += [_rule(name, errno.EAFNOSUPPORT, 0, "SCMP_CMP_EQ", family) for family in bad]
+        rules += [_rule(name, errno.EAFNOSUPPORT, 0, "SCMP_CMP_GT", max(good))]
+    routes = _rule("socket", errno.EAFNOSUPPORT, 0, "SCMP_CMP_EQ", _NETLINK)
+    routes["args"].append({"index": 2, "value": 0, "op": "SCMP_CMP_NE"})
+    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [*rules, routes]}
+
+
+def _rule(
+    name: str, error: int, place: int, compare: str, value: int, second: int = 0
+) -> dict[str, Any]:
+    argument = {"index": place, "value": value, "valueTwo": second, "op": compare}
+    return {"names": [name], "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": [argument]}
 
 
 def descriptor(machine: str | None = None) -> int:

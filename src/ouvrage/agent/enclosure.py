@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters import bubblewrap, egress, own_mounts, scratch, seccomp
+from ouvrage.adapters import bubblewrap, egress, own_mounts, podman, scratch, seccomp
 from ouvrage.adapters.beneath import copy_below
-from ouvrage.adapters.bubblewrap import METER, RESERVED, Bind, Prepared, View
+from ouvrage.adapters.bubblewrap import METER, RESERVED, Bind, View
+from ouvrage.adapters.prepared import Prepared
 from ouvrage.adapters.sandbox_cgroup import Group, Limits, group
-from ouvrage.agent.files import INPUTS, NETWORK, OUTPUTS, AttemptFiles
+from ouvrage.agent.files import CONTAINER, INPUTS, NETWORK, OUTPUTS, AttemptFiles
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.errors import OuvrageError
+from ouvrage.meter.launch import find_command
 from ouvrage.wire.runner import File, Start
 
 STAGE = "/run/ouvrage"
@@ -29,6 +31,12 @@ STAGE = "/run/ouvrage"
 ETC = "etc"
 """In the state directory: what every sandbox of it sees as ``/etc``."""
 
+UIDS = 1_900_000_000
+"""The first user id of a project on a node: numbers that no distribution gives to anybody."""
+
+MOST_UIDS = 18_000
+_FIRST_CONTAINER_ID = 700_000_000
+_LISTS = ("see", "nodes", "deny", "registries")
 _STAGE_BYTES = 1 << 20
 _OPEN_FILES = 65_536
 
@@ -37,7 +45,8 @@ _OPEN_FILES = 65_536
 class Order:
     """An order with what this node adds: as whom it runs, what else it sees, its device nodes.
 
-    ``deny`` are networks of the owner's that no job reaches, beside those that are denied anyway.
+    ``deny`` are networks of the owner's that no job reaches, beside those that are denied anyway;
+    ``registries`` those from which images may come.
     """
 
     start: Start
@@ -45,18 +54,19 @@ class Order:
     see: tuple[str, ...]
     nodes: tuple[str, ...]
     deny: tuple[str, ...] = ()
+    registries: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """For the disk; secrets are kept apart, in a file that is read once."""
         start = self.start.model_dump(mode="json", exclude={"secrets"}) | {"secrets": []}
-        own = {name: getattr(self, name) for name in ("uid", "see", "nodes", "deny")}
+        own = {name: getattr(self, name) for name in ("uid", *_LISTS)}
         return {"start": start, **own}
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> Order:
         """The same, read back."""
         start = Start.model_validate(kept["start"])
-        lists = {name: tuple(kept[name]) for name in ("see", "nodes", "deny")}
+        lists = {name: tuple(kept[name]) for name in _LISTS}
         return cls(start=start, uid=kept["uid"], **lists)
 
 
@@ -121,8 +131,7 @@ class Enclosure:
         image = self.files / "scratch.img"
         models = self.state / "models"
         self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib, models)
-        uid = self.order.uid
-        for name, mode, owner in (("work", 0o700, uid), ("temporary", 0o1777, 0)):
+        for name, mode, owner in (("own", 0o700, self.owner), ("temporary", 0o1777, 0)):
             path = f"{self.space.at}/{name}"
             os.mkdir(path)
             os.chmod(path, mode)
@@ -136,7 +145,7 @@ class Enclosure:
             wanted.append((Path("jobs", start.job, "checkpoint.img"), start.checkpoint))
         for number, (image, path) in enumerate(wanted):
             at = f"{STAGE}/kept-{number}"
-            _, lock = scratch.kept(self.state / image, at, start.disk_mib, self.order.uid)
+            _, lock = scratch.kept(self.state / image, at, start.disk_mib, self.owner)
             self.locks.append(lock)
             target = place(path, None if path.startswith("/") else place(start.workdir, None))
             self.binds.append(Bind(source=at, target=target, writable=True))
@@ -171,7 +180,7 @@ class Enclosure:
         for each in outputs:
             try:
                 inside = place(each.path, workdir).removeprefix(f"{workdir}/")
-                copy_below(f"{space.at}/work", inside, directory / each.name)
+                copy_below(f"{space.at}/own", inside, directory / each.name)
             except FileNotFoundError:
                 faults.append(f"output {each.path!r} is not there")
             except OuvrageError as error:
@@ -181,23 +190,39 @@ class Enclosure:
                 faults.append(f"output {each.path!r} was not taken: {why}")
         return faults
 
+    @property
+    def owner(self) -> int:
+        """The machine's number of the user whose the attempt's files are."""
+        uid = self.order.uid
+        return first_id(uid) + bubblewrap.USER if self.order.start.isolation == "podman" else uid
+
+    def told(
+        self, secrets: Sequence[dict[str, str]], socket: str
+    ) -> tuple[dict[str, str], list[Bind]]:
+        """The command's environment and everything it sees, the way to the meter included."""
+        told = {pair.name: pair.value for pair in self.order.start.environment}
+        told |= {pair["name"]: pair["value"] for pair in secrets}
+        if not socket:
+            return told, list(self.binds)
+        directory = os.path.dirname(socket)
+        os.chown(directory, self.owner, self.owner)
+        os.chown(socket, self.owner, self.owner)
+        told["OUVRAGE_SOCKET"] = f"{METER}/{os.path.basename(socket)}"
+        return told, [*self.binds, Bind(source=directory, target=METER)]
+
     def prepared(self, secrets: Sequence[dict[str, str]], socket: str, status: int) -> Prepared:
         """How to start the command; called by the process that will."""
-        start = self.order.start
-        space = self.space
+        isolation = self.order.start.isolation
+        if isolation == "podman":
+            return self._container(secrets, socket)
+        if isolation == "none":
+            return self._bare(secrets, socket)
+        start, space = self.order.start, self.space
         assert space is not None
-        binds = list(self.binds)
-        told = {pair.name: pair.value for pair in start.environment}
-        told |= {pair["name"]: pair["value"] for pair in secrets}
-        if socket:
-            directory = os.path.dirname(socket)
-            os.chown(directory, self.order.uid, self.order.uid)
-            os.chown(socket, self.order.uid, self.order.uid)
-            binds.append(Bind(source=directory, target=METER))
-            told["OUVRAGE_SOCKET"] = f"{METER}/{os.path.basename(socket)}"
+        told, binds = self.told(secrets, socket)
         view = View(
             etc=f"{STAGE}/etc",
-            work=f"{space.at}/work",
+            work=f"{space.at}/own",
             tmp=f"{space.at}/temporary",
             workdir=place(start.workdir, None),
             binds=tuple(binds),
@@ -208,25 +233,87 @@ class Enclosure:
             resolver=self.way.resolver if self.way else "",
             shm_bytes=max(1 << 20, start.memory_mib << 19),
         )
-        return bubblewrap.prepare(view, start.command, seccomp.descriptor(), status)
+        filter_ = seccomp.descriptor()
+        return bubblewrap.prepare(view, start.command, filter_, status, self.order.uid)
+
+    def _container(self, secrets: Sequence[dict[str, str]], socket: str) -> Prepared:
+        start, space = self.order.start, self.space
+        assert space is not None
+        assert start.image is not None
+        told, binds = self.told(secrets, socket)
+        workdir = place(start.workdir, None)
+        own = [(f"{space.at}/own", workdir, True), (f"{space.at}/temporary", bubblewrap.TMP, True)]
+        made = podman.Container(
+            name=container_name(start.attempt),
+            image=start.image,
+            group=group_name(self.state, start.attempt),
+            first_id=first_id(self.order.uid),
+            workdir=workdir,
+            environment={"HOME": workdir, **told},
+            binds=(*own, *((b.source, b.target, b.writable) for b in binds)),
+            devices=tuple(f"{podman.GPUS}={card}" for card in start.devices),
+            space=self.way.name if self.way else None,
+            hosts=self.way.hosts if self.way else (),
+            resolver=self.way.resolver if self.way else "",
+            memory_bytes=start.memory_mib << 20,
+            pids=start.pids,
+        )
+        directory = self.files / CONTAINER
+        directory.mkdir(mode=0o700, exist_ok=True)
+        return podman.Podman(self.state).prepare(made, start.command, directory)
+
+    def _bare(self, secrets: Sequence[dict[str, str]], socket: str) -> Prepared:
+        """The owner's own work: limits and an account, and nothing kept from it."""
+        start, space = self.order.start, self.space
+        assert space is not None
+        told, _ = self.told(secrets, "")
+        if socket:
+            told["OUVRAGE_SOCKET"] = socket
+        path = find_command(start.command[0])
+        return Prepared(
+            path=path,
+            argv=list(start.command),
+            environment={**bubblewrap.ENVIRONMENT, "HOME": f"{space.at}/own", **told},
+            directory=f"{space.at}/own",
+            descriptors=(),
+            uid=None,
+            joins=True,
+            tells=False,
+        )
 
     def become(self, prepared: Prepared) -> None:
-        """In the child: take the limits, become nobody of this machine, then bubblewrap."""
-        self.cgroup.join()
-        if self.way is not None:
-            own_mounts.enter_network(self.way.space)
+        """In the child: take the limits, become nobody of this machine, then what was prepared."""
+        if prepared.joins:
+            self.cgroup.join()
+            self._take_limits()
+            if self.way is not None:
+                own_mounts.enter_network(self.way.space)
+        if prepared.uid is not None:
+            os.setgroups([])
+            os.setresgid(prepared.uid, prepared.uid, prepared.uid)
+            os.setresuid(prepared.uid, prepared.uid, prepared.uid)
+        os.chdir(prepared.directory)
+        for fd in prepared.descriptors:
+            os.set_inheritable(fd, True)
+        os.execve(  # noqa: S606 -- no shell is the point
+            prepared.path, prepared.argv, dict(prepared.environment)
+        )
+
+    def _take_limits(self) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        uid = self.order.uid
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-        os.chdir("/")
-        for fd in prepared.descriptors:
-            os.set_inheritable(fd, True)
-        os.execve(prepared.path, prepared.argv, {"PATH": "/usr/bin:/bin"})  # noqa: S606 -- no shell is the point
+
+
+def first_id(uid: int) -> int:
+    """User 0 of the containers of the project that has this user id: 65,536 numbers of its own."""
+    return _FIRST_CONTAINER_ID + (uid - UIDS) * podman.IDS
+
+
+def container_name(attempt: str) -> str:
+    """The name of an attempt's container."""
+    return f"{podman.NAME}{attempt}"
 
 
 def group_name(state: Path, attempt: str) -> str:

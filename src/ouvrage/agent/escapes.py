@@ -107,7 +107,7 @@ for name in sorted(set(os.listdir("/dev")) | {"mem", "kmsg", "kvm", "fuse", "vso
              "loop-control", "sda", "vda", "nvme0n1", "nvidia0", "nvidiactl"}):
     path = f"/dev/{name}"
     if name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd",
-                "stdin", "stdout", "stderr", "core"):
+                "stdin", "stdout", "stderr", "core", "mqueue"):
         continue
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
@@ -391,10 +391,10 @@ for place in (os.getcwd(), "/tmp"):
                 file.write(bytes(1 << 20))
     except OSError:
         pass
-os.unlink("/work/bomb")
+os.unlink("/scratch/bomb")
 try:
     for number in itertools.count():
-        os.mkdir(f"/work/{number}")
+        os.mkdir(f"/scratch/{number}")
 except OSError:
     pass
 """,

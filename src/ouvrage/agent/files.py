@@ -21,7 +21,7 @@ from ouvrage.store.samples import sync_directory, write_whole
 
 ORDER, SECRETS, STARTED, BEGAN = "order.json", "secrets.json", "started", "began.json"
 STOP, RESULT, LOG, WAKE, LOCK, STATE = "stop.json", "result.json", "log", "wake", "lock", "state"
-OUTPUTS, INPUTS, NETWORK = "outputs", "inputs", "network.json"
+OUTPUTS, INPUTS, NETWORK, CONTAINER = "outputs", "inputs", "network.json", "container"
 
 
 class AttemptFiles:

@@ -12,8 +12,9 @@ import json
 import os
 import socket
 import subprocess
+import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from typing import Any
 import ouvrage
 from ouvrage.adapters import bubblewrap, seccomp
 from ouvrage.adapters.clock import monotonic_us, new_id
+from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import standing, version
 from ouvrage.agent.bell import Bell
-from ouvrage.agent.enclosure import STAGE, Order, group_prefix
+from ouvrage.agent.enclosure import MOST_UIDS, STAGE, UIDS, Order, group_prefix
 from ouvrage.agent.escapes import BOMBS, PROBE, TRIES, Bomb
 from ouvrage.agent.files import INPUTS, LOG, OUTPUTS, RESULT, AttemptFiles
 from ouvrage.agent.nursery import Nursery
@@ -33,8 +35,13 @@ from ouvrage.store.samples import write_whole
 from ouvrage.wire.runner import Start
 
 PYTHON = "/usr/bin/python3"
-_UIDS = 2_100_000_000
+_UIDS = UIDS + MOST_UIDS
 """Users of trials only: nobody's project has them."""
+
+_IMAGE = "localhost/ouvrage-trial:1"
+_UNKNOWN_TO_RUNTIMES = ("statmount", "listmount", "open_tree_attr")
+"""Newer than the library by which Debian 12's runtime looks names up. Without privileges they tell or
+copy no more than a program's own mounts."""
 _MEMORY_MIB, _DISK_MIB, _PIDS, _LOG_BYTES = 64, 16, 48, 100_000
 _PATIENCE_US = 60 * SECOND
 _KEPT = "isolation.json"
@@ -53,21 +60,36 @@ class Finding:
 
 
 def proven(state: Path) -> list[str]:
-    """The isolations that work here; tried out where that was not done since something changed."""
-    path = state / _KEPT
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        kept = json.loads(path.read_bytes())
-        if kept["on"] == _ground():
-            return kept["isolations"]
-    return keep(state, examine())
+    """The isolations that work here; the sandbox is tried out where that was not done on this ground.
+
+    Containers are tried by ``ouvrage doctor --isolation --podman``, since that takes a minute.
+    """
+    kept = _kept(state)
+    return _names(kept if "sandbox" in kept else keep(state, {"sandbox": examine()}))
 
 
-def keep(state: Path, findings: Sequence[Finding]) -> list[str]:
-    """Put down what was proven; the isolations that are."""
-    isolations = ["sandbox"] if findings and all(each.holds for each in findings) else []
-    told = {"on": _ground(), "isolations": isolations, "findings": [asdict(f) for f in findings]}
+def keep(state: Path, found: Mapping[str, Sequence[Finding]]) -> dict[str, Any]:
+    """Put down what was tried, beside what had been tried on the same ground; all of it."""
+    kept = _kept(state)
+    kept |= {name: [asdict(each) for each in checks] for name, checks in found.items()}
+    told = {"on": _ground(), "findings": kept}
     write_whole(state / _KEPT, (json.dumps(told, indent=2) + "\n").encode())
-    return isolations
+    return kept
+
+
+def _kept(state: Path) -> dict[str, Any]:
+    """The findings by isolation; none where they were made on another ground."""
+    with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+        told = json.loads((state / _KEPT).read_bytes())
+        if told["on"] == _ground():
+            return told["findings"]
+    return {}
+
+
+def _names(kept: Mapping[str, Any]) -> list[str]:
+    """``none`` keeps nothing apart: it wants no proof, only root and groups."""
+    held = [name for name, checks in kept.items() if all(each["holds"] for each in checks)]
+    return [*held, *(["none"] if version() != "none" and os.geteuid() == 0 else [])]
 
 
 def _ground() -> dict[str, str]:
@@ -75,6 +97,7 @@ def _ground() -> dict[str, str]:
     return {
         "kernel": os.uname().release,
         "bubblewrap": bubblewrap_version(),
+        "podman": " ".join(Podman.missing()) or "there",
         "cgroup": version(),
         "ouvrage": ouvrage.__version__,
     }
@@ -89,17 +112,27 @@ def bubblewrap_version() -> str:
     return done.stdout.decode("ascii", "replace").strip()
 
 
-def examine() -> list[Finding]:
+def examine(isolation: str = "sandbox", bombs: Sequence[Bomb] = BOMBS) -> list[Finding]:
     """Every check, in order; without what a sandbox is made of, only those that say so."""
     ground = list(_ground_checks())
+    if isolation == "podman":
+        ground.append(_podman_check())
     if not all(each.holds for each in ground):
         return ground
     with tempfile.TemporaryDirectory(prefix="ouvrage-trial-") as directory:
-        trial = _Trial(Path(directory))
+        trial = _Trial(Path(directory), isolation)
         try:
-            return [*ground, *trial.tries(), *map(trial.bomb, BOMBS)]
+            return [*ground, *trial.tries(), *map(trial.bomb, bombs)]
         finally:
             trial.close()
+
+
+def _podman_check() -> Finding:
+    missing = Podman.missing()
+    return Finding(
+        name="podman", what="runs OCI images", found=", ".join(missing) + " missing" if missing else "there",
+        expected="podman and runc", holds=not missing, hint="apt install podman runc",
+    )  # fmt: skip
 
 
 def _ground_checks() -> Iterator[Finding]:
@@ -157,8 +190,11 @@ def _user() -> int | None:
 class _Trial:
     """A node's directory of its own, and a neighbour in it."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, isolation: str) -> None:
         self._state = state
+        self._isolation = isolation
+        if isolation == "podman":
+            self._make_image()
         self._bell = Bell(state)
         os.makedirs(STAGE, mode=0o755, exist_ok=True)
         self._nursery = Nursery(state)
@@ -167,10 +203,28 @@ class _Trial:
         self._canary.write_text(self._token, "ascii")
         self._canary.chmod(0o644)
 
+    def _make_image(self) -> None:
+        """An image of links into ``/usr``, which is shown to it: no registry is needed for a trial."""
+        archive = self._state / "image.tar"
+        with tarfile.open(archive, "w") as tar:
+            for name in ("bin", "lib", "lib64", "sbin"):
+                if os.path.islink(f"/{name}"):
+                    link = tarfile.TarInfo(name)
+                    link.type, link.linkname = tarfile.SYMTYPE, os.readlink(f"/{name}")
+                    tar.addfile(link)
+            for name in ("usr", "etc", "proc", "dev", "sys", "tmp", "run"):
+                directory = tarfile.TarInfo(name)
+                directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(directory)
+        podman = Podman(self._state)
+        podman.set_up()
+        podman.make_image(_IMAGE, archive)
+
     def close(self) -> None:
         """End what still runs."""
         self._nursery.close()
         self._bell.close()
+        Podman(self._state).tear_down()
         self._canary.unlink()
 
     def tries(self) -> Iterator[Finding]:
@@ -185,7 +239,7 @@ class _Trial:
                 "host_pids": [1, os.getpid(), os.getppid()],
                 "ports": [port],
                 "abstract": abstract,
-                "denied": seccomp.DENIED | seccomp.ABSENT,
+                "denied": self._denied(),
                 "host_name": os.uname().nodename,
                 "agent_words": [str(self._state), "OUVRAGE_HOME", self._token],
                 "cpus": [min(os.sched_getaffinity(0))],
@@ -200,6 +254,12 @@ class _Trial:
             "secrets-outside", "a secret that others on the machine could read", seen,
             "report this: secrets must never be in a command line or a file",
         )  # fmt: skip
+
+    def _denied(self) -> dict[str, tuple[int | None, int | None]]:
+        denied = seccomp.DENIED | seccomp.ABSENT
+        if self._isolation == "podman":
+            denied = {n: numbers for n, numbers in denied.items() if n not in _UNKNOWN_TO_RUNTIMES}
+        return denied
 
     def _neighbour(self) -> Start:
         script = f"touch {self._token}; echo ready; exec sleep 600 # {self._token}"
@@ -277,8 +337,9 @@ class _Trial:
         return Start.model_validate(
             {
                 "attempt": new_id(), "job": new_id(), "project": new_id(), "lease": new_id(),
-                "label": "trial", "isolation": "sandbox", "command": list(command), "image": None,
-                "workdir": "/work", "environment": pairs, "secrets": [],
+                "label": "trial", "isolation": self._isolation, "command": list(command),
+                "image": _IMAGE if self._isolation == "podman" else None,
+                "workdir": "/scratch", "environment": pairs, "secrets": [],
                 "inputs": [{"path": name, "name": name} for name in inputs],
                 "outputs": [{"path": p, "name": p.replace("/", "-")} for p in outputs],
                 "volumes": [], "checkpoint": None, "devices": [],
@@ -299,7 +360,8 @@ class _Trial:
         self, start: Start, inputs: dict[str, str] | None = None, uid: int = _UIDS
     ) -> AttemptFiles:
         files = AttemptFiles(self._state / "attempts", start.attempt)
-        order = Order(start=start, uid=uid, see=(), nodes=())
+        see = ("/usr",) if self._isolation == "podman" else ()
+        order = Order(start=start, uid=uid, see=see, nodes=())
         files.keep(order.as_json(), [pair.model_dump() for pair in start.secrets])
         for name, text in (inputs or {}).items():
             (files / INPUTS).mkdir(exist_ok=True)

@@ -98,6 +98,7 @@ class Link:
             with open(draft, "wb") as file:
                 for block in answer.iter_bytes(_BLOCK):
                     file.write(block)
+        draft.chmod(0o644)  # the job's user reads it; nobody else gets to the directory
         draft.rename(target)
 
     def send(self, attempt: str, place: str, source: Path) -> None:

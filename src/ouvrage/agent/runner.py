@@ -25,9 +25,10 @@ from ouvrage.adapters import egress
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.home import make_private
 from ouvrage.adapters.inside import Listed
+from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import group, standing
 from ouvrage.agent.bell import Bell
-from ouvrage.agent.enclosure import STAGE, Order, group_prefix, named
+from ouvrage.agent.enclosure import MOST_UIDS, STAGE, UIDS, Order, group_prefix, named
 from ouvrage.agent.endings import unbegun
 from ouvrage.agent.files import RESULT, AttemptFiles, attempts_in
 from ouvrage.agent.inventory import inventory, nodes_of
@@ -50,9 +51,6 @@ from ouvrage.wire.runner import (
     Stop,
 )
 
-UIDS = 1_900_000_000
-"""The first user id of a project on this node: numbers that no distribution gives to anybody."""
-_MOST_UIDS = 200_000_000
 _WAIT_S = 20.0
 _LOOK_S = 1.0
 _LOG_EVERY_US = SECOND // 4
@@ -73,6 +71,7 @@ class Settings:
     name: str
     see: tuple[str, ...]
     deny: tuple[str, ...]
+    registries: tuple[str, ...]
     ca: str | None
 
 
@@ -92,6 +91,8 @@ class Runner:
         self._forgotten: list[str] = []
         self._outbox = Outbox(self._state / "outbox.ndjson")
         self._uids = _Uids(self._state / "uids.json")
+        if "podman" in isolations:
+            Podman(self._state).set_up()
         self._nursery = Nursery(self._state)
         self._shipped_us = 0
         self._away = _BackOff()
@@ -218,7 +219,9 @@ class Runner:
         try:
             named([*start.inputs, *start.outputs, *start.volumes])
             nodes = nodes_of(start.devices)
-            if start.isolation not in self._isolations:
+            if (start.image is None) == (start.isolation == "podman"):
+                fault = f"isolation {start.isolation} and image {start.image} do not go together"
+            elif start.isolation not in self._isolations:
                 fault = f"isolation {start.isolation} does not work on this node"
         except OuvrageError as error:
             fault = error.message
@@ -230,6 +233,7 @@ class Runner:
             see=self._settings.see,
             nodes=nodes,
             deny=self._settings.deny,
+            registries=self._settings.registries,
         )
         files.keep(order.as_json(), [pair.model_dump() for pair in start.secrets])
         if fault is not None and files.mark_started():
@@ -326,7 +330,7 @@ class _Uids:
         """The project's, given out now if it has none."""
         if project not in self._given:
             number = UIDS + len(self._given)
-            if len(self._given) >= _MOST_UIDS:
+            if len(self._given) >= MOST_UIDS:
                 raise RuntimeError("more projects than user ids")
             self._given[project] = number
             write_whole(self._path, (json.dumps(self._given) + "\n").encode())

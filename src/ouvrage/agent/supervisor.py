@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters import egress, scratch, scrub
+from ouvrage.adapters import egress, podman, scratch, scrub
 from ouvrage.adapters.bubblewrap import exit_status
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.sandbox_cgroup import Reading
 from ouvrage.agent.bell import ring
-from ouvrage.agent.enclosure import STAGE, Enclosure, Order
-from ouvrage.agent.files import BEGAN, LOG, ORDER, RESULT, STOP, WAKE, AttemptFiles
+from ouvrage.agent.enclosure import STAGE, Enclosure, Order, container_name
+from ouvrage.agent.files import BEGAN, CONTAINER, LOG, ORDER, RESULT, STOP, WAKE, AttemptFiles
 from ouvrage.agent.log import Log
 from ouvrage.agent.outcome import Seen, outcome_of
 from ouvrage.agent.progress import hardware_fault
@@ -47,7 +47,7 @@ def supervise(state: Path, attempt: str) -> None:
         return
     try:
         order = Order.of(files.read(ORDER))
-        files.write(RESULT, Attempt(state, files, order).execute())
+        files.write(RESULT, Attempt(state, files, order, lock).execute())
         ring(state)
     except BaseException:
         (files / "supervisor.txt").write_text(traceback.format_exc(), "utf-8")
@@ -57,10 +57,11 @@ def supervise(state: Path, attempt: str) -> None:
 class Attempt:
     """One execution, from nothing to its result."""
 
-    def __init__(self, state: Path, files: AttemptFiles, order: Order) -> None:
+    def __init__(self, state: Path, files: AttemptFiles, order: Order, lock: int) -> None:
         self._state = state
         self._files = files
         self._order = order
+        self._lock = lock
         self._start = order.start
         self._enclosure = Enclosure.of(state, files, order)
         self._before = scrub.memory_in_use() if order.start.devices else {}
@@ -90,7 +91,7 @@ class Attempt:
         clean = self._enclosure.cgroup.kill()
         used = self._enclosure.cgroup.reading()
         self._look_at_disk()
-        result = self._judged(fault, used) | {"used": self._used(used)}
+        result = self._judged(fault, used)
         faults = [] if clean else ["processes of the attempt could not be ended"]
         faults += self._scrub()
         return {
@@ -105,18 +106,25 @@ class Attempt:
 
     def _judged(self, fault: str | None, used: Reading) -> dict[str, Any]:
         began, code, number = exit_status(self._status)
-        if not began and self._began is not None:
-            if self._killed or used.oom_kills:
+        oom_kills = used.oom_kills
+        if self._start.isolation == "podman" and began:
+            directory = self._files / CONTAINER
+            oom_kills = max(oom_kills or 0, podman.ran_out_of_memory(directory))
+            if not podman.began(directory):
+                fault = self._words_of_the_log()
+                began = podman.NO_COMMAND in (fault or "")
+        elif not began and self._began is not None:
+            if self._killed or oom_kills:
                 began, number = True, int(signal.SIGKILL)
             else:
-                fault = fault or self._words_of_bubblewrap()
+                fault = fault or self._words_of_the_log()
                 began, code = fault is not None and "execvp" in fault, 127
         outcome, cause, reason = outcome_of(
             Seen(
                 began=began,
                 exit_code=code if began else None,
                 signal=number,
-                oom_kills=used.oom_kills,
+                oom_kills=oom_kills,
                 memory_mib=self._start.memory_mib,
                 stop=self._stop["why"] if self._stop else None,
                 stop_reason=self._stop["reason"] if self._stop else "",
@@ -131,6 +139,7 @@ class Attempt:
             "outcome": outcome,
             "cause": cause,
             "reason": reason,
+            "used": self._used(used) | {"oom_kills": oom_kills},
         }
 
     def _hardware(self) -> str | None:
@@ -138,7 +147,7 @@ class Attempt:
             return None
         return hardware_fault(self._state / "spool" / f"{self._start.attempt}.ndjson")
 
-    def _words_of_bubblewrap(self) -> str | None:
+    def _words_of_the_log(self) -> str | None:
         """Where the command was never started nobody else has written into the log."""
         with open(self._files / LOG, "rb") as file:
             words = file.read(2000).decode("utf-8", "replace").strip()
@@ -154,12 +163,15 @@ class Attempt:
             "disk_bytes": self._disk_bytes,
             "sent_bytes": sent,
             "received_bytes": received,
-            "oom_kills": used.oom_kills,
         }
 
     def _scrub(self) -> list[str]:
         """Leave nothing behind; what could not be done, in words."""
         faults: list[str] = []
+        if self._start.isolation == "podman":
+            name = container_name(self._start.attempt)
+            if not podman.Podman(self._state).remove(name):
+                faults.append("its container could not be removed")
         if not self._enclosure.cgroup.remove():
             faults.append("its control group could not be removed")
         if self._order.nodes:
@@ -185,7 +197,14 @@ class Attempt:
         secrets = self._files.take_secrets()
         pid = os.fork()
         if not pid:
-            _meter(self._start, self._state, log_write, self._starter(secrets, status_write))
+            os.close(self._lock)  # it says that this process lives, not the meter
+            _meter(
+                self._start,
+                self._state,
+                log_write,
+                status_write,
+                self._starter(secrets, status_write),
+            )
         os.close(log_write)
         os.close(status_write)
         log = Log(self._files / LOG, log_read, self._start.log_limit_bytes)
@@ -211,6 +230,8 @@ class Attempt:
             if pid:
                 for fd in prepared.descriptors:
                     os.close(fd)
+                if not prepared.tells:
+                    os.write(status, b'{"child-pid": %d}\n' % pid)
                 return pid
             try:
                 _connect(actions)
@@ -280,7 +301,8 @@ class Attempt:
         self._limit_at = _NEVER
         self._kill_at = monotonic_us() + stop["grace_us"]
         self._files.tell_state("stopping")
-        for pid in commands_in(self._enclosure.cgroup.processes()):
+        first = {"sandbox": 2, "podman": 1}.get(self._start.isolation, 0)
+        for pid in commands_in(self._enclosure.cgroup.processes(), first):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
@@ -313,9 +335,10 @@ def _connect(actions: Sequence[Any]) -> None:
             os.close(rest[0])
 
 
-def _meter(start: Start, state: Path, output: int, starter: Callable[..., int]) -> None:
+def _meter(
+    start: Start, state: Path, output: int, status: int, starter: Callable[..., int]
+) -> None:
     """The child that stands beside the command; it never returns."""
-    code = 1
     try:
         end_with_the_parent()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
@@ -326,11 +349,14 @@ def _meter(start: Start, state: Path, output: int, starter: Callable[..., int]) 
         os.environ["OUVRAGE_HOME"] = str(state)
         os.environ["TMPDIR"] = STAGE
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(start.devices)
-        code = stand_beside(options_of(start), start.attempt, starter).exit_code or 0
+        ending = stand_beside(options_of(start), start.attempt, starter)
+        if start.isolation != "sandbox":  # bubblewrap says itself whether the command was started
+            code = 128 + ending.signal if ending.signal else ending.exit_code
+            os.write(status, b'{"exit-code": %d}\n' % (code or 0))
     except BaseException:  # noqa: BLE001 -- a forked child must not return
         os.write(2, traceback.format_exc().encode())
     finally:
-        os._exit(code)
+        os._exit(0)
 
 
 def options_of(start: Start) -> Options:
@@ -345,14 +371,20 @@ def options_of(start: Start) -> Options:
     return read_options([*words, "--", *start.command])
 
 
-def commands_in(pids: Sequence[int]) -> list[int]:
-    """Of a sandbox's processes the command itself: the second of its namespace, after its init."""
+def commands_in(pids: Sequence[int], first: int) -> list[int]:
+    """Of an attempt's processes the command itself.
+
+    ``first`` is its number in a process namespace of its own: after bubblewrap's init, or as the
+    first there is; 0 where it has none, then it is whoever has no parent among them.
+    """
     found: list[int] = []
     for pid in pids:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, StopIteration):
             text = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
-            line = next(line for line in text.splitlines() if line.startswith("NSpid:"))
-            numbers = line.split()[1:]
-            if len(numbers) > 1 and numbers[-1] == "2":
+            told = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+            numbers = told["NSpid"].split()
+            if first:
+                found += [pid] if len(numbers) > 1 and numbers[-1] == str(first) else []
+            elif int(told["PPid"]) not in pids:
                 found.append(pid)
     return found

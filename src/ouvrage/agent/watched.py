@@ -17,8 +17,9 @@ from typing import Any
 
 from ouvrage.adapters import egress, scrub
 from ouvrage.adapters.clock import monotonic_us, now_us
+from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import Reading, group
-from ouvrage.agent.enclosure import Order, group_name
+from ouvrage.agent.enclosure import Order, container_name, group_name
 from ouvrage.agent.endings import UNREAD, lost, unbegun
 from ouvrage.agent.files import (
     BEGAN,
@@ -60,12 +61,13 @@ class Watched:
         self._spool = state / "spool" / f"{files.attempt}.ndjson"
         self._follower = Follower(self._spool)
         self._changed = changed
+        self._registries = order.registries
         self._log_at: int | None = None if (files / LOG).exists() else 0
         self._log_full = False
         self._progress_at = self._look_at = 0
         self._launch_at = 0
         self._busy = threading.Lock()
-        self._fetched = not order.start.inputs
+        self._fetched = not order.start.inputs and order.start.image is None
         self._sent = self._run_taken = False
         self._fault: str | None = None
         port, health = self.start.port, self.start.health
@@ -114,9 +116,13 @@ class Watched:
             for each in self.start.inputs:
                 if not (directory / each.name).exists():
                     link.fetch(self.files.attempt, each.name, directory / each.name)
+            if self.start.image is not None:
+                Podman(self._state).pull(self.start.image, self._registries)
             self._fetched = True
         except Refused as refused:
             self._fault = f"an input could not be fetched: {refused.message}"
+        except OuvrageError as error:
+            self._fault = error.message
         except OSError as error:
             self._fault = f"an input could not be kept: {error.strerror}"
 
@@ -172,6 +178,8 @@ class Watched:
     def _scrub(self) -> list[str]:
         """In its supervisor's place. Its mounts went with it."""
         faults: list[str] = []
+        if self.start.isolation == "podman":
+            Podman(self._state).remove(container_name(self.files.attempt))
         inside = group(group_name(self._state, self.files.attempt))
         if not (inside.kill() and inside.remove()):
             faults.append("processes of the attempt could not be ended")

@@ -18,7 +18,7 @@ from ouvrage.books.account import Account, account
 from ouvrage.books.calendar import SOLD
 from ouvrage.books.cells import UNNAMED, Cell
 from ouvrage.books.period import Period, day_of, day_start, month_of
-from ouvrage.books.record import Known, OwnerRecord
+from ouvrage.books.record import Known, MeterRead, OwnerRecord
 from ouvrage.books.scope import Scope
 
 EVERYTHING = Scope()
@@ -87,9 +87,9 @@ def _days(period: Period) -> Iterator[Period]:
         day += timedelta(days=1)
 
 
-def _by_day(record: OwnerRecord, period: Period) -> dict[str, dict[int, list[Known[Any]]]]:
+def _by_day(record: OwnerRecord, period: Period) -> dict[str, dict[int, list[Any]]]:
     """Facts of the many kinds by the days that they concern."""
-    found: dict[str, dict[int, list[Known[Any]]]] = {}
+    found: dict[str, dict[int, list[Any]]] = {}
     for name in _CUT:
         days = found[name] = {}
         for each in getattr(record, name):
@@ -98,8 +98,8 @@ def _by_day(record: OwnerRecord, period: Period) -> dict[str, dict[int, list[Kno
     return found
 
 
-def _concerned(each: Known[Any], period: Period) -> Iterator[int]:
-    issued = getattr(each.value, "issued_us", None)
+def _concerned(each: Known[Any] | MeterRead, period: Period) -> Iterator[int]:
+    issued = None if isinstance(each, MeterRead) else getattr(each.value, "issued_us", None)
     begins = each.valid_from if issued is None else min(each.valid_from, issued)
     ends = max(each.end, begins + 1, begins if issued is None else issued + 1)
     at = max(begins, period.from_us)

@@ -15,8 +15,14 @@ from pathlib import Path
 
 import click
 
+from ouvrage.adapters.podman import REGISTRIES
+from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 
+CONFIGURATION = "agent.toml"
+"""In the state directory: lists ``see``, ``deny`` and ``registries``, to which the flags add."""
+
+_LISTS = ("see", "deny", "registries")
 _NAME = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -53,6 +59,13 @@ def agent() -> None:
     help="A network that no job reaches, beside the private ones.",
 )
 @click.option(
+    "--registry",
+    "registries",
+    multiple=True,
+    metavar="HOST",
+    help="Where images may come from (the large public ones, else).",
+)
+@click.option(
     "--ca",
     type=click.Path(exists=True, dir_okay=False),
     help="The authority that signed the server's certificate.",
@@ -64,23 +77,58 @@ def run(
     name: str | None,
     see: tuple[str, ...],
     deny: tuple[str, ...],
+    registries: tuple[str, ...],
     ca: str | None,
 ) -> None:
     """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
+    from ouvrage.agent.isolation import proven
     from ouvrage.agent.runner import Runner, Settings
 
+    _log_to_stderr()
+    kept = _kept(state / CONFIGURATION)
     settings = Settings(
         state=state.absolute(),
         server=_address(server),
         name=name or _host(),
-        see=tuple(_seen(each) for each in see),
-        deny=tuple(_network(each) for each in deny),
+        see=tuple(_seen(each) for each in (*kept["see"], *see)),
+        deny=tuple(_network(each) for each in (*kept["deny"], *deny)),
+        registries=registries or tuple(kept["registries"]) or REGISTRIES,
         ca=ca,
     )
-    from ouvrage.agent.isolation import proven
-
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))
+
+
+def _kept(file: Path) -> dict[str, list[str]]:
+    """What the owner wrote into the agent's configuration; empty lists where there is none."""
+    told = load_toml(str(file), read_text(file, "agent"), "agent/config") if file.exists() else {}
+    for name, value in told.items():
+        if name not in _LISTS or not isinstance(value, list) or not all(map(_is_text, value)):
+            raise OuvrageError(
+                "agent/config",
+                f"{name} = {value!r} is not understood",
+                where=(str(file),),
+                hint=f"lists of texts, called {', '.join(_LISTS)}",
+            )
+    return {name: told.get(name, []) for name in _LISTS}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _log_to_stderr() -> None:
+    """One line an event, as a service's log wants them."""
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.add_log_level,
+            structlog.processors.LogfmtRenderer(key_order=("timestamp", "level", "event")),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+    )
 
 
 def _token(file: Path | None) -> str:

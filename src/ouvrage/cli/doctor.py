@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from ouvrage.agent.isolation import Finding
 
 _WIDTH = 60
+_NEXT = "Keep it for the agent: ouvrage doctor --isolation --state DIR"
 
 
 @click.command()
 @click.option(
     "--isolation", is_flag=True, help="Try to break out of a sandbox, in every way we know."
 )
+@click.option("--podman", is_flag=True, help="Try containers as well (a minute).")
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
@@ -34,7 +36,7 @@ _WIDTH = 60
 )
 @json_option
 @plain_option
-def doctor(isolation: bool, state: Path | None, as_json: bool, plain: bool) -> int:
+def doctor(isolation: bool, podman: bool, state: Path | None, as_json: bool, plain: bool) -> int:
     """Find out whether this machine can keep strangers' work apart, by trying it."""
     if not isolation:
         raise OuvrageError(
@@ -42,35 +44,37 @@ def doctor(isolation: bool, state: Path | None, as_json: bool, plain: bool) -> i
         )
     from ouvrage.agent.isolation import examine, keep
 
-    findings = examine()
+    found = {name: examine(name) for name in ("sandbox", *(["podman"] if podman else []))}
     if state is not None:
-        keep(state, findings)
+        keep(state, found)
         wrote()
-    held = all(each.holds for each in findings)
+    held = all(each.holds for checks in found.values() for each in checks)
     if as_json:
-        say_json({"holds": held, "findings": [asdict(each) for each in findings]})
+        shown = {name: [asdict(each) for each in checks] for name, checks in found.items()}
+        say_json({"holds": held, "findings": shown})
     else:
-        say_text(_text(findings, plain))
+        texts = [_text(name, checks, plain) for name, checks in found.items()]
+        say_text("\n\n".join([*texts, _NEXT]))
     return 0 if held else 1
 
 
-def _text(findings: Sequence[Finding], plain: bool) -> str:
+def _text(name: str, findings: Sequence[Finding], plain: bool) -> str:
     broken = [each for each in findings if not each.holds]
     rows = [
         (_mark(each, plain), each.name, each.what, shortened(each.found, _WIDTH))
         for each in findings
     ]
-    lines = [_answer(findings, broken), "", table(("", "check", "", "found"), rows, "<<<<")]
+    lines = [_answer(name, findings, broken), "", table(("", "check", "", "found"), rows, "<<<<")]
     for each in broken:
         lines += ["", f"{each.name}: found {shortened(each.found, 400)}"]
         lines += [f"  expected: {each.expected}", f"  hint: {each.hint}"]
-    last = "Keep it for the agent: ouvrage doctor --isolation --state DIR"
-    return "\n".join([*lines, "", last])
+    return "\n".join(lines)
 
 
-def _answer(findings: Sequence[Finding], broken: Sequence[Finding]) -> str:
+def _answer(name: str, findings: Sequence[Finding], broken: Sequence[Finding]) -> str:
+    what = {"sandbox": "A sandbox holds", "podman": "A container holds"}[name]
     if not broken:
-        return f"A sandbox holds on this machine: {len(findings)} checks, and nothing got out."
+        return f"{what} on this machine: {len(findings)} checks, and nothing got out."
     names = ", ".join(each.name for each in broken)
     return f"Do not run strangers' work here: {len(broken)} of {len(findings)} checks do not hold ({names})."
 

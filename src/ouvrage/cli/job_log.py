@@ -57,34 +57,49 @@ def show_log(server: Talk, job: str, attempt: int | None) -> int:
 
 def follow(server: Talk, job: str, *, attempt: int | None = None) -> Any:
     """Show a job's log until the job (or the one ``attempt``) has ended; the job as it is then."""
-    shown, number, offset = Shown(), attempt or 1, 0
-    patience = _Patience()
+    following, patience = _Following(server, job, attempt), _Patience()
     while True:
         try:
-            found = server.get(f"/v1/jobs/{job}")
-            known = [each for each in found["all_attempts"] if each["number"] == number]
-            if known:
-                offset = _as_it_grows(server, job, number, offset, shown)
+            ended = following.step()
             patience.renew()
         except OuvrageError as error:
             patience.spend(error)
             continue
-        if not known:
-            if found["ended_us"]:
-                return found
-            _pause()
-            continue
-        found = server.get(f"/v1/jobs/{job}")
-        current = next(each for each in found["all_attempts"] if each["number"] == number)
-        over = current["ended_us"] is not None and offset >= current["log_bytes"]
-        if over and (attempt is not None or found["ended_us"]) and found["attempts"] == number:
-            return found
-        if over and attempt is None and found["attempts"] > number:
-            number, offset = number + 1, 0
-        elif over and attempt is not None:
-            return found
-        elif over:
-            _pause()
+        if ended is not None:
+            return ended
+
+
+class _Following:
+    """How far a job's log was shown: which attempt, and how many bytes of it."""
+
+    def __init__(self, server: Talk, job: str, attempt: int | None) -> None:
+        self._server = server
+        self._job = job
+        self._only = attempt
+        self._number = attempt or 1
+        self._offset = 0
+        self._shown = Shown()
+
+    def step(self) -> Any:
+        """Show what there is and what comes; the job where that was all, else None."""
+        found = self._server.get(f"/v1/jobs/{self._job}")
+        current = self._current(found)
+        if current is None:
+            return found if found["ended_us"] else _pause()
+        self._offset = _as_it_grows(
+            self._server, self._job, self._number, self._offset, self._shown
+        )
+        found = self._server.get(f"/v1/jobs/{self._job}")
+        current = self._current(found)
+        if current is None or current["ended_us"] is None or self._offset < current["log_bytes"]:
+            return None
+        if self._only is None and found["attempts"] > self._number:
+            self._number, self._offset = self._number + 1, 0
+            return None
+        return found if self._only is not None or found["ended_us"] else _pause()
+
+    def _current(self, found: Any) -> Any:
+        return next((a for a in found["all_attempts"] if a["number"] == self._number), None)
 
 
 def _as_it_grows(server: Talk, job: str, number: int, offset: int, shown: Shown) -> int:

@@ -17,6 +17,7 @@ import click
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.output import begin, say_error, say_text
+from ouvrage.cli.server_extra import server_extra
 
 VERBS: dict[str, tuple[str, str, str]] = {
     "run": ("run_files", "run", "Meter a command: what did a finished unit of it cost?"),
@@ -89,7 +90,8 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module, attribute, _ = VERBS[cmd_name]
-        return getattr(importlib.import_module(f"ouvrage.cli.{module}"), attribute)
+        with server_extra():
+            return getattr(importlib.import_module(f"ouvrage.cli.{module}"), attribute)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs from the table above, without importing any."""

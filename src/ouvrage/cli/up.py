@@ -21,6 +21,7 @@ from ouvrage.adapters.home import make_private
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, wrote
+from ouvrage.cli.server_extra import server_extra
 
 _STATE = Path("/var/lib/ouvrage")
 _STARTED_WITHIN = 60
@@ -96,7 +97,8 @@ def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
         wrote()
         _say(told["url"], start.state, told["password"], as_json=as_json)
         return
-    from ouvrage.server.serving import opened, serve  # takes a second to load
+    with server_extra():
+        from ouvrage.server.serving import opened, serve  # takes a second to load
 
     with opened(start) as server:
         wrote()
@@ -185,7 +187,8 @@ def _json_from(descriptor: int) -> Any:
 @json_option
 def down(state: Path, as_json: bool) -> None:
     """Stop the server that `ouvrage up` started. Jobs that run go on; their ends are reported when it is back."""
-    from ouvrage.server.serving import running_pid
+    with server_extra():
+        from ouvrage.server.serving import running_pid
 
     directory = state.absolute()
     number = running_pid(directory)

@@ -54,7 +54,18 @@ ROUTES = (
 )
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
-PAGES = ("entrance", "today", "nodes", "jobs", "offers", "tenants", "books", "audit")
+PAGES = (
+    "entrance",
+    "today",
+    "nodes",
+    "jobs",
+    "offers",
+    "tenants",
+    "money",
+    "books",
+    "quotes",
+    "audit",
+)
 """The modules below ``pages/``: the console."""
 
 _WORDS = {
@@ -71,7 +82,9 @@ _WORDS = {
 
 def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
-    engine = Embedded(platform=platform, token=platform.ids())
+    # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
+    token = platform.ids() if platform.limits.several else "alone"
+    engine = Embedded(platform=platform, token=token)
     uses = Uses(platform)
     app = routes_app(platform.settings, lambda _: at_work(platform, engine, uses))
     app.state.platform = platform

@@ -2,15 +2,13 @@
 
 Decides the form of a secret (``ouvp_ID_SECRET``: what it is, which row it belongs to, 256 bits that nobody can guess), what is
 stored of it (argon2id, never the secret) and how much work a password costs. A token needs no stretching, because it cannot
-be guessed; its argon2 is set low, so that a thousand agents may ask every few seconds. No more than two passwords are
-tried at once: each takes memory.
+be guessed; its argon2 is set low, so that a thousand agents may ask every few seconds.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +24,6 @@ SECRET = re.compile(r"(ouv[psne])_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
 
 SHORTEST_PASSWORD = 12
 LONGEST_PASSWORD = 256
-_TRIES = threading.BoundedSemaphore(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,18 +86,16 @@ def check_password(password: str) -> None:
 
 def password_hash(platform: Platform, password: str) -> str:
     """What is kept of a password."""
-    with _TRIES:
-        return _passwords(platform.settings.password_cost).hash(password)
+    return _passwords(platform.settings.password_cost).hash(password)
 
 
 def password_holds(platform: Platform, password: str, kept: str | None) -> bool:
     """Whether a password is the one kept. Where none is kept the same work is done, and the answer is no."""
     hasher = _passwords(platform.settings.password_cost)
-    with _TRIES:
-        try:
-            return hasher.verify(kept or _nobody(hasher), password) and kept is not None
-        except (VerificationError, InvalidHashError):
-            return False
+    try:
+        return hasher.verify(kept or _nobody(hasher), password) and kept is not None
+    except (VerificationError, InvalidHashError):
+        return False
 
 
 @lru_cache(maxsize=8)

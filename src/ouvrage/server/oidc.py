@@ -92,8 +92,9 @@ class Provider:
             raise _refused(
                 "login/oidc", f"the provider says: {answer.get('error', 'nothing')[:60]}"
             )
-        claims = self._claims(self._token(answer["code"], begun["v"]), begun["n"])
-        user = self._member(claims, begun["o"])
+        token = self._token(answer["code"], begun["v"])
+        claims = self._claims(token, begun["n"])
+        user = self._member(str(claims["sub"]), self._email(token, claims), begun["o"])
         return actor_for(self._platform, user, address), begun["f"]
 
     def _token(self, code: str, verifier: str) -> dict[str, Any]:
@@ -149,18 +150,38 @@ class Provider:
         with self._lock:
             keys = self._keys
         if keys is None:
-            keys = KeySet.import_key_set(self._read("GET", self._published()["jwks_uri"]))
+            found = self._read("GET", self._published()["jwks_uri"])
+            keys = KeySet.import_key_set({"keys": found.get("keys", [])})
             with self._lock:
                 self._keys, self._keys_us = keys, self._platform.clock()
         return keys
 
-    def _member(self, claims: CodeIDToken, org: str | None) -> User:
+    def _email(self, token: dict[str, Any], claims: CodeIDToken) -> str:
+        """The address that the provider vouches for, empty for none.
+
+        It may stand in the token or in the answer to who the token is for (OpenID Connect Core 1.0, 5.4), which then
+        must be about the same person (5.3.2).
+        """
+        told: Mapping[str, Any] = claims
+        endpoint = str(self._published().get("userinfo_endpoint", ""))
+        if (
+            "email" not in claims
+            and token.get("access_token")
+            and _safe(endpoint, self._oidc.issuer)
+        ):
+            headers = {"Authorization": f"Bearer {token['access_token']}"}
+            told = self._read("GET", endpoint, headers=headers)
+            if told.get("sub") != claims["sub"]:
+                raise _refused("login/oidc-token", "the provider speaks of another person")
+        verified = told.get("email_verified") is True
+        return str(told.get("email", "")).strip().lower() if verified else ""
+
+    def _member(self, subject: str, email: str, org: str | None) -> User:
         """The member whom an administrator meant."""
-        issuer, subject = self._oidc.issuer, str(claims["sub"])
-        email = str(claims.get("email", "")).strip().lower()
+        issuer = self._oidc.issuer
         with self._platform.writing() as tx:
             found = users_known_as(tx.connection, issuer, subject)
-            if claims.get("email_verified") is True and email:
+            if email:
                 for user in users_known_as(tx.connection, PENDING, email):
                     if user.org not in {each.org for each in found}:
                         change_user(tx.connection, user.user_id, issuer=issuer, subject=subject)

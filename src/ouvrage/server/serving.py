@@ -29,6 +29,7 @@ from ouvrage.server.listening import Listen, Start, checked
 from ouvrage.server.own_runner import OwnRunner
 from ouvrage.server.services.first_start import prepare
 from ouvrage.server.starting import bound, settings_of, url_of, with_certificate
+from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import open_store
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
@@ -95,6 +96,7 @@ def platform_of_state(
             ids=clock.new_id,
             chance=clock.random_bytes,
             settings=settings,
+            limits=WorkLimits(several=opened.engine.dialect.name != "sqlite"),
         )
 
 

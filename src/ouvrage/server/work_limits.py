@@ -25,7 +25,7 @@ class WorkLimits:
     lost_us: int = 2 * HOUR
     missing_us: int = 30 * SECOND
     tick_us: int = 5 * SECOND
-    claim_us: int = 30 * SECOND
+    claim_us: int = 15 * SECOND
     several: bool = False
     free_us: int = HOUR
     unhealthy_us: int = MINUTE

@@ -1,4 +1,7 @@
-"""``/v1/audit``: who did what, and what was refused."""
+"""``/v1/audit``: who did what, and what was refused.
+
+Reads alone: lines are written where things are done, in the same transaction.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Request
 
-from ouvrage.server.access import OnceDep, PlatformDep, UserDep, acts, address_of, stranger
+from ouvrage.server.access import (
+    OnceDep,
+    PlatformDep,
+    UserDep,
+    acts,
+    address_of,
+    limits_of,
+    stranger,
+)
 from ouvrage.server.authorise import PUBLIC
 from ouvrage.server.services import signing_in, tokens
 from ouvrage.wire.api import Done, Login, Me, NewPassword, TokenShown
@@ -35,7 +43,12 @@ def me(platform: PlatformDep, actor: UserDep) -> Me:
     return tokens.about(platform, actor)
 
 
-@router.post("/v1/me/password", **acts("me.change"))
+def _few_guesses(request: Request, actor: UserDep) -> None:
+    """Whoever stole a token must not find out the password with it."""
+    limits_of(request).take(f"old password {actor.id}", a_second=1 / 60, at_once=10)
+
+
+@router.post("/v1/me/password", dependencies=[Depends(_few_guesses)], **acts("me.change"))
 def password(once: OnceDep, asked: NewPassword) -> Done:
     """Put a new password in place of one's own; sessions end, tokens stay."""
 

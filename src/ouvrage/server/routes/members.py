@@ -1,4 +1,7 @@
-"""``/v1/members``: who belongs to an organisation, and as what."""
+"""``/v1/members``: who belongs to an organisation, and as what.
+
+A member is named by id or login. Passwords of new ones are shown in the answer and kept nowhere.
+"""
 
 from __future__ import annotations
 

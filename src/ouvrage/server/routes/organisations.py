@@ -1,4 +1,7 @@
-"""``/v1/organisations``: tenants, and the owner's own organisation."""
+"""``/v1/organisations``: tenants, and the owner's own organisation.
+
+An organisation is named by its id or its name; one that the asker may not know of does not exist for them.
+"""
 
 from __future__ import annotations
 

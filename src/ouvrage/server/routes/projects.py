@@ -1,4 +1,7 @@
-"""``/v1/projects``: where an organisation's work is kept apart."""
+"""``/v1/projects``: where an organisation's work is kept apart.
+
+A project is named by its id, or by its name where only one that the asker may see has it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``/v1/tokens``: for people and programs; a token's secret is shown when it is made and never again."""
+"""``/v1/tokens``: for people and programs.
+
+A token's secret is shown when it is made and never again; from then on it is known by its id.
+"""
 
 from __future__ import annotations
 

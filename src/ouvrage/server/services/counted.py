@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection
-
 from ouvrage.base.grades import Grade
 from ouvrage.books.dues.invoice import Counted
 from ouvrage.ledger.kinds import read
@@ -19,6 +17,7 @@ from ouvrage.metering.units import units_of
 from ouvrage.model.work import ServiceUsed
 from ouvrage.store.platform.dues import attempts_called
 from ouvrage.store.store import Store
+from ouvrage.store.transaction import Connection
 
 
 def counted(store: Store, connection: Connection, attempts: Collection[str]) -> dict[str, Counted]:

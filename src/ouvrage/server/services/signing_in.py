@@ -7,6 +7,8 @@ alone, so that nobody locks another out from afar. While the time runs even the 
 
 from __future__ import annotations
 
+import threading
+
 from ouvrage.base.time import HOUR, SECOND
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.credentials import (
@@ -37,6 +39,8 @@ from ouvrage.store.platform.people import (
 from ouvrage.store.platform.tenancy import organisation_of
 from ouvrage.store.transaction import Connection, Transaction
 
+_TRIES = threading.BoundedSemaphore(2)
+"""Strangers' passwords tried at once: each takes memory and a core, and nobody has shown who they are."""
 LONGEST_WAIT = 15 * 60 * SECOND
 FORGIVEN_AFTER = 24 * HOUR
 
@@ -56,7 +60,9 @@ def signed_in(platform: Platform, login: str, password: str, address: str | None
     with platform.reading() as connection:
         _refuse_while_waiting(connection, names, platform.clock())
         user = user_called(connection, login)
-    if not password_holds(platform, password, user.password if user else None) or user is None:
+    with _TRIES:
+        right = password_holds(platform, password, user.password if user else None)
+    if not right or user is None:
         _failed(platform, user, login, address)
         raise Refused(
             "login/wrong",

@@ -36,14 +36,16 @@ def member_row(value: Membership) -> dict[str, Any]:
 
 
 def _organisation(row: Row[Any]) -> Organisation:
-    values = dict(row._mapping)
-    return Organisation(**values | {"closed": bool(values["closed"])})
+    values: dict[str, Any] = dict(row._mapping)
+    values["closed"] = bool(values["closed"])
+    return Organisation(**values)
 
 
 def _project(row: Row[Any]) -> Project:
-    values = dict(row._mapping)
-    truths = {name: bool(values[name]) for name in ("closed", "trusted")}
-    return Project(**values | truths)
+    values: dict[str, Any] = dict(row._mapping)
+    for name in ("closed", "trusted"):
+        values[name] = bool(values[name])
+    return Project(**values)
 
 
 def put_organisation(connection: Connection, value: Organisation) -> None:

@@ -21,8 +21,10 @@ def upgrade() -> None:
     _kept()
 
 
-def _text(name: str, **more: bool) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, nullable=more.pop("nullable", False), **more)
+def _text(
+    name: str, *, nullable: bool = False, primary_key: bool = False, unique: bool | None = None
+) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=nullable, primary_key=primary_key, unique=unique)
 
 
 def _moment(name: str, *, nullable: bool = False) -> sa.Column[int]:
