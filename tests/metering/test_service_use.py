@@ -59,7 +59,9 @@ def test_tokens_are_what_the_server_says_however_the_answer_is_cut(
 
 
 def test_an_answer_that_is_too_long_is_passed_on_unread() -> None:
-    found, _ = read("application/json", b'{"usage": {"completion_tokens": 8}}' + b" " * LONGEST, 1 << 16)
+    found, _ = read(
+        "application/json", b'{"usage": {"completion_tokens": 8}}' + b" " * LONGEST, 1 << 16
+    )
     assert found.tokens_out is None
 
 

@@ -153,7 +153,10 @@ def test_only_its_own_people_reach_a_service(node: OwnNode, ann: Client, service
         assert answer.status_code == status, answer.text
         assert "svc" not in answer.text
     answer = ann("GET", at(service, "/x?api_key=1"))
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "request/secret-in-address")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (
+        400,
+        "request/secret-in-address",
+    )
 
 
 def test_a_service_that_ends_or_falls_ill_is_started_again(node: OwnNode, ann: Client) -> None:
@@ -169,4 +172,3 @@ def test_a_service_that_ends_or_falls_ill_is_started_again(node: OwnNode, ann: C
     answer = ann("GET", at(job, "/"))
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "job/not-running")
     node.cancel(ann, job)
-

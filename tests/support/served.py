@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SERVICE = r'''
+SERVICE = r"""
 import json, os, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -94,4 +94,4 @@ class Handler(BaseHTTPRequestHandler):
 server = ThreadingHTTPServer(("127.0.0.1", 8000), Handler)
 print("listening", flush=True)
 server.serve_forever()
-'''
+"""

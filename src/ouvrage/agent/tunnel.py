@@ -130,7 +130,9 @@ async def carry(
         if out in done:
             await asyncio.wait({into}, timeout=_LAST_WORDS_S)
         elif into.exception() is None and into.result():
-            await out  # only its half has ended; else it has gone, and nobody reads what may still come
+            await (
+                out
+            )  # only its half has ended; else it has gone, and nobody reads what may still come
     finally:
         for task in (out, into):
             task.cancel()

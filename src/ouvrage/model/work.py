@@ -201,7 +201,7 @@ class ServiceUsed:
     byte, ``token`` to the first piece of text of a stream, ``took`` to the end; counted where there was one.
     """
 
-    KIND: ClassVar[str] = "service.used"
+    KIND: ClassVar[str] = "service.window"
     VERSION: ClassVar[int] = 1
 
     attempt: str

@@ -210,7 +210,9 @@ class _Reading:
         if got["egress"] and got["network"] == "none":
             raise self.refuse("network", "none", "egress, since egress is given")
         if got["port"] is None and (got["health"] or got["restart"] != "never"):
-            raise self.refuse("port", "missing", "the port of the service that health and restart are about")
+            raise self.refuse(
+                "port", "missing", "the port of the service that health and restart are about"
+            )
         if got["image"] and got["isolation"] not in (None, "podman"):
             raise self.refuse("isolation", got["isolation"], "podman, since an image is given")
         isolation = "podman" if got["image"] else got["isolation"] or defaults.isolation
@@ -240,7 +242,8 @@ class _Reading:
 
 _AS_THEY_ARE = (
     *("environment", "secrets", "inputs", "outputs", "volumes", "workdir", "checkpoint", "unit"),
-    *("unit_regex", "egress", "port", "health", "restart", "retries", "priority", "budget", "interruptible", "after"),
+    *("unit_regex", "egress", "port", "health", "restart", "retries", "priority", "budget"),
+    *("interruptible", "after"),
 )
 
 

@@ -143,7 +143,9 @@ class _Pool:
     @property
     def busy(self) -> bool:
         """Whether an answer is still being read."""
-        return any(not (each.is_idle() or each.is_closed()) for each in self.connections.connections)
+        return any(
+            not (each.is_idle() or each.is_closed()) for each in self.connections.connections
+        )
 
 
 class _Dialler(httpcore2.AsyncNetworkBackend):

@@ -168,5 +168,7 @@ def _not_made(told: Failed) -> Refused:
             retry_after=2,
         )
     return conflict(
-        "attempt/not-reached", f"the job could not be reached: {told.words}", hint="ouvrage job show"
+        "attempt/not-reached",
+        f"the job could not be reached: {told.words}",
+        hint="ouvrage job show",
     )

@@ -277,7 +277,11 @@ def _service(seen: Visit, told: ServiceTold) -> Facts:
         (_("Tokens out"), Cell(text=tokens, note=note)),
         (f"{_('Cost per')} {_(told.unit)}", Cell(text=cost)),
     ]
-    names = ((_("First byte"), told.first), (_("First text"), told.token), (_("Whole answer"), told.took))
+    names = (
+        (_("First byte"), told.first),
+        (_("First text"), told.token),
+        (_("Whole answer"), told.took),
+    )
     for name, times in names:
         text = f"{length(times.p50_us)} · {length(times.p95_us)}"
         pairs.append((name, Cell(text=text, note=_("half · 95 of 100, at most"))))

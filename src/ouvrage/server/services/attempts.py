@@ -204,9 +204,7 @@ def _go_on(platform: Platform, tx: Transaction, job: JobRow, attempt: AttemptRow
         for each in before
         if each.over and each.attempt != attempt.attempt
     ]
-    last = Past(
-        node=attempt.node, outcome=how.outcome, cause=how.cause, ran_us=how.wall_us
-    )
+    last = Past(node=attempt.node, outcome=how.outcome, cause=how.cause, ran_us=how.wall_us)
     past.append(last)
     following = after(
         past,

@@ -37,7 +37,9 @@ class Uses:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
         self._lock = threading.Lock()  # held for moments only: exchanges end in the event loop
-        self._order = threading.Lock()  # held while facts are written or read, so that each counts once
+        self._order = (
+            threading.Lock()
+        )  # held while facts are written or read, so that each counts once
         self._open: dict[str, _Open] = {}
 
     def note(self, attempt: str, job: str, seen: Exchange) -> None:
