@@ -24,7 +24,6 @@ import structlog
 from ouvrage.adapters import egress
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.home import make_private
-from ouvrage.adapters.inside import Listed
 from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import group, standing
 from ouvrage.agent.bell import Bell
@@ -35,7 +34,7 @@ from ouvrage.agent.inventory import inventory, nodes_of
 from ouvrage.agent.link import Away, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
-from ouvrage.agent.tunnel import Tunnel
+from ouvrage.agent.tunnel import Tunnel, Within
 from ouvrage.agent.watched import Watched
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
@@ -145,11 +144,11 @@ class Runner:
             key = json.loads(path.read_bytes())["key"]
             Tunnel(self._settings.server, self._settings.ca, key, self._running).start()
 
-    def _running(self, attempt: str) -> Listed | None:
-        """What lists an attempt's processes, while its command runs."""
+    def _running(self, attempt: str) -> Within | None:
+        """An attempt while its command runs."""
         with self._guard:
             held = self._watched.get(attempt)
-        return held.listed if held is not None and held.files.state() == "running" else None
+        return held.within() if held is not None and held.files.state() == "running" else None
 
     def _inventory(self) -> Inventory:
         return inventory(self._state, self._settings.name, self._isolations)

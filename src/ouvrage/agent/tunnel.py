@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -20,7 +24,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from ouvrage.adapters.inside import Listed, connect_inside
-from ouvrage.wire.tunnel import CONTROL, END, PIECE, STREAMS, Failed, Open
+from ouvrage.meter.feed import command
+from ouvrage.wire.tunnel import CONTROL, END, PIECE, STREAMS, Failed, Open, ToPort
 
 MOST = 512
 """Streams of one node at a time."""
@@ -33,8 +38,19 @@ _TROUBLE = (OSError, WebSocketException, asyncio.TimeoutError)
 
 _log = structlog.get_logger()
 
-Finds = Callable[[str], Listed | None]
-"""By an attempt's id, what lists its processes; None unless it runs."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """A running attempt, to be reached into: its processes, its control group, where its command started."""
+
+    listed: Listed
+    group: str
+    workdir: str
+    isolation: str
+
+
+Finds = Callable[[str], Within | None]
+"""By an attempt's id; None unless it runs."""
 
 
 class Tunnel(threading.Thread):
@@ -109,14 +125,39 @@ class Tunnel(threading.Thread):
             writer.close()
 
     async def _entered(self, asked: Open) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        listed = self._finds(asked.attempt)
-        if listed is None:
+        found = self._finds(asked.attempt)
+        if found is None:
             raise OSError("the attempt does not run here")
         if len(self._under_way) > MOST:
             raise OSError(f"{MOST} streams are open on this node already")
-        made = await asyncio.to_thread(connect_inside, listed, asked.what.port, _CONNECT_S)
+        if isinstance(asked.what, ToPort):
+            made = await asyncio.to_thread(
+                connect_inside, found.listed, asked.what.port, _CONNECT_S
+            )
+        else:
+            made = await asyncio.to_thread(_let_in, found)
         made.setblocking(False)
         return await asyncio.open_connection(sock=made, limit=PIECE)
+
+
+def _let_in(found: Within) -> socket.socket:
+    """The stream of a process beside the sandbox that lets its asker in; it ends with the stream."""
+    if found.isolation != "sandbox":
+        raise OSError(f"isolation {found.isolation} cannot be entered; its ports can be reached")
+    ours, theirs = socket.socketpair()
+    with theirs:
+        child = subprocess.Popen(
+            command("ouvrage.agent.entered"),
+            stdin=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        assert child.stdin is not None
+        told = {"stream": theirs.fileno(), "group": found.group, "workdir": found.workdir}
+        with child.stdin as words:
+            words.write(json.dumps(told).encode())
+    threading.Thread(target=child.wait, name="entered", daemon=True).start()
+    return ours
 
 
 async def carry(

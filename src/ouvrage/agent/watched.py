@@ -19,7 +19,7 @@ from ouvrage.adapters import egress, scrub
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import Reading, group
-from ouvrage.agent.enclosure import Order, container_name, group_name
+from ouvrage.agent.enclosure import Order, container_name, group_name, place
 from ouvrage.agent.endings import UNREAD, lost, unbegun
 from ouvrage.agent.files import (
     BEGAN,
@@ -37,6 +37,7 @@ from ouvrage.agent.link import Away, Gap, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
 from ouvrage.agent.progress import Follower
+from ouvrage.agent.tunnel import Within
 from ouvrage.agent.wellness import Wellness
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
@@ -77,6 +78,15 @@ class Watched:
     def listed(self) -> list[int]:
         """Its processes now."""
         return group(group_name(self._state, self.files.attempt)).processes()
+
+    def within(self) -> Within:
+        """What is needed to reach into it."""
+        return Within(
+            listed=self.listed,
+            group=group_name(self._state, self.files.attempt),
+            workdir=place(self.start.workdir, None),
+            isolation=self.start.isolation,
+        )
 
     @classmethod
     def found(cls, state: Path, files: AttemptFiles, changed: Callable[[], None]) -> Watched:

@@ -49,6 +49,7 @@ ROUTES = (
     "runner",
     "tunnel",
     "services",
+    "inside",
     "money",
     "invoices",
 )

@@ -17,19 +17,36 @@ from ouvrage.server.limits import Limits
 from ouvrage.server.middleware import refusal
 
 
+async def _known(socket: WebSocket) -> Actor | None:
+    platform: Platform = socket.app.state.platform
+    scheme, _, secret = socket.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        return None
+    return await run_in_threadpool(actor_by_bearer, platform, secret.strip(), address_of(socket))
+
+
+def address_of(socket: WebSocket) -> str | None:
+    """Where a connection comes from."""
+    return socket.client.host if socket.client else None
+
+
+async def still(socket: WebSocket) -> Actor:
+    """Who asked for an open connection, as they stand now. ``Refused`` where they are nobody known any more."""
+    actor = await _known(socket)
+    if actor is None:
+        raise who_are_you()
+    return actor
+
+
 async def actor_of(socket: WebSocket, kind: str) -> Actor:
     """Who asks, which must be a ``user`` or a ``node`` as ``kind`` says. ``Refused`` where it is not."""
     platform: Platform = socket.app.state.platform
-    scheme, _, secret = socket.headers.get("authorization", "").partition(" ")
-    address = socket.client.host if socket.client else None
-    actor = None
-    if scheme.lower() == "bearer":
-        actor = await run_in_threadpool(actor_by_bearer, platform, secret.strip(), address)
+    actor = await _known(socket)
     limits: Limits = socket.app.state.limits
     settings = platform.settings
     if actor is None:
         limits.take(
-            f"address {address}",
+            f"address {address_of(socket)}",
             a_second=settings.strangers_a_second,
             at_once=settings.strangers_at_once,
         )

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ouvrage.server.errors import Refused, conflict
-from ouvrage.wire.tunnel import END, PIECE, Failed, Open, ToPort
+from ouvrage.wire.tunnel import END, PIECE, Failed, Open, ToInside, ToPort
 
 _OPEN_S = 15.0
 _HELD = 8
@@ -131,7 +131,7 @@ class Tunnels:
         await made.carry()
         return True
 
-    async def open(self, node: str, attempt: str, what: ToPort) -> Stream:
+    async def open(self, node: str, attempt: str, what: ToPort | ToInside) -> Stream:
         """A stream into a running attempt on a node. ``Refused`` 503 where there is none to be had."""
         control = self._controls.get(node)
         if control is None:

@@ -31,12 +31,21 @@ class ToPort(Message):
     port: Port
 
 
+class ToInside(Message):
+    """To a process inside the sandbox that understands ``wire/inside``."""
+
+    to: Literal["inside"] = "inside"
+
+
+Where = Annotated[ToPort | ToInside, Field(discriminator="to")]
+
+
 class Open(Message):
     """The server asks for a stream into a running attempt."""
 
     open: Id
     attempt: Id
-    what: ToPort
+    what: Where
 
 
 class Failed(Message):

@@ -1,4 +1,7 @@
-"""``/v1/runner/tunnel`` and ``/v1/runner/streams``: a node's own connections, dialled by its runner with its own key."""
+"""``/v1/runner/tunnel`` and ``/v1/runner/streams``: a node's own connections, dialled by its runner with its own key.
+
+Decides nothing but who dials: a stream goes to whoever asked this very node for it, and to nobody else.
+"""
 
 from __future__ import annotations
 
