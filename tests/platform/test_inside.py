@@ -260,11 +260,14 @@ def test_the_commands_do_it_from_a_terminal_elsewhere(typed, job: str, tmp_path:
 def test_keys_go_through_as_they_are_and_the_size_follows(typed, job: str) -> None:
     words = [sys.executable, "-m", "ouvrage", "shell", "work"]
     person = Person(words, {**typed.environment, "TERM": "xterm"})
+    person.waits_for(b"$ ")
     person.types(b"stty size; echo re''ady\n")
     person.waits_for(b"ready")
     fcntl.ioctl(person.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 123, 0, 0))
     os.kill(person.pid, signal.SIGWINCH)
-    person.types(b"sleep 1000\n\x03")
+    person.types(b"echo sleeps; sleep 1000\n")
+    person.waits_for(b"\rsleeps\r\n")
+    person.types(b"\x03")
     person.types(b"stty size; exit 9\n")
     person.waits_for(b"41 123")
     assert person.leaves() == 9

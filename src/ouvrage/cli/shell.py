@@ -120,7 +120,7 @@ def _raw() -> Iterator[None]:
         yield
         return
     before = termios.tcgetattr(0)
-    tty.setraw(0)
+    tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead counts
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ouvrage.base.time import HOUR, MINUTE, SECOND
+from ouvrage.placement.idle import IdlePolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class WorkLimits:
     A runner not heard for ``away_us`` gets no new work; after ``lost_us`` its attempts are given up. One that does not know an attempt
     which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
     one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states. A service
-    whose health check fails for ``unhealthy_us`` is ended.
+    whose health check fails for ``unhealthy_us`` is ended; ``idle`` says when GPUs that stand idle are warned of.
     """
 
     away_us: int = 90 * SECOND
@@ -29,6 +30,7 @@ class WorkLimits:
     several: bool = False
     free_us: int = HOUR
     unhealthy_us: int = MINUTE
+    idle: IdlePolicy = IdlePolicy()
     repeat_us: int = 2 * SECOND
     notice_us: int = MINUTE
     log_bytes: int = 64 << 20

@@ -238,7 +238,10 @@ class UsedTold(Answer):
 
 
 class AttemptTold(Answer):
-    """One execution of a job. ``units`` of ``unit`` so far, ``unit_us`` for one; null where nothing was said yet."""
+    """One execution of a job. ``units`` of ``unit`` so far, ``unit_us`` for one; null where nothing was said yet.
+
+    ``idle_us``: for how long its GPUs have stood idle now; ``warned_us`` is when its tenant was told so.
+    """
 
     attempt: str
     number: int
@@ -259,6 +262,8 @@ class AttemptTold(Answer):
     unit: str | None
     units: int | None
     unit_us: int | None
+    idle_us: int | None
+    warned_us: int | None
     used: UsedTold | None
     scrub: str | None
     log_bytes: int

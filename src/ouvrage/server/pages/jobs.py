@@ -195,6 +195,9 @@ def one(seen: Visit) -> ConsolePage:
 
 def _blocks(seen: Visit, told: JobShown, why: Explained) -> list[Block]:
     blocks: list[Block] = [_tiles(seen, told)]
+    if told.last is not None and told.last.warned_us is not None:
+        words = seen.word("Its GPUs are held, paid for, and stand idle:")
+        blocks.insert(0, Notice(text=f"{words} {length(told.last.idle_us)}", tone="bad"))
     blocks += _doing(seen, told)
     if told.service is not None:
         blocks.append(_service(seen, told.service))

@@ -400,6 +400,8 @@ def _attempt_told(platform: Platform, row: AttemptRow, own: bool) -> AttemptTold
         unit=progress.get("unit"),
         units=progress.get("units"),
         unit_us=progress.get("unit_us"),
+        idle_us=None if row.over else progress.get("idle_us"),
+        warned_us=None if row.over else progress.get("warned_us"),
         used=None if used is None else UsedTold(**used),
         scrub=row.scrub,
         log_bytes=log.bytes,
