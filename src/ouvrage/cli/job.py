@@ -227,7 +227,9 @@ def _standing(found: Any, now: int) -> str:
 def _attempt(each: Any, now: int) -> str:
     ran = lasted(ran_us(each, now))
     if each["outcome"] is None:
-        idle = f", its GPUs idle for {lasted(each['idle_us'])}: paid for" if each["warned_us"] else ""
+        idle = (
+            f", its GPUs idle for {lasted(each['idle_us'])}: paid for" if each["warned_us"] else ""
+        )
         stop = f", to stop: {each['stop']}" if each["stop"] else ""
         return f"{each['state']}, {ran}{idle}{stop}"
     code = f", exit {each['exit_code']}" if each["exit_code"] is not None else ""

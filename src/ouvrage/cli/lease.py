@@ -119,7 +119,9 @@ def show(name: str, as_json: bool) -> None:
     ]
     lines += [f"  node     {found['node']}"] if found["node"] else []
     if found["state"] == "open" and found["kind"] == "term":
-        lines.append(f"Work in it makes held hours working ones: ouvrage job submit --lease {found['code']} -- COMMAND")
+        lines.append(
+            f"Work in it makes held hours working ones: ouvrage job submit --lease {found['code']} -- COMMAND"
+        )
     _said(found, "\n".join(lines), as_json)
 
 

@@ -31,6 +31,18 @@ class Oidc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rented:
+    """What a rented machine costs: a frozen ``plan``, and an hourly ``rate`` as decimal text where the plan names none.
+
+    ``currency`` None: the owner's.
+    """
+
+    plan: str
+    rate: str | None
+    currency: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
@@ -55,6 +67,7 @@ class Settings:
     secure: bool = False
     behind_proxy: bool = False
     oidc: Oidc | None = None
+    rented: Rented | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from ouvrage.base.time import SECOND
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
 from ouvrage.server.reconcile import reconcile
+from ouvrage.server.services.rented import hold
 from ouvrage.server.services.uses import Uses
 from ouvrage.server.wakes import ENGINE
 
@@ -32,6 +33,8 @@ async def at_work(platform: Platform, engine: Embedded, uses: Uses) -> AsyncGene
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
         _Loop(platform, "services", uses.state, _TO_END),
     ]
+    if platform.settings.rented is not None:
+        loops.append(_Loop(platform, "rented", lambda: hold(platform), ENGINE))
     if platform.limits.tick_us == 0:
         loops = []
     for loop in loops:

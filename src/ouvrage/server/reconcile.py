@@ -181,9 +181,7 @@ def _idle(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> set
 
 def _warn(platform: Platform, tx: Transaction, attempt: AttemptRow, words: str) -> None:
     """Tell the tenant: in its trail, and on the job itself for as long as that idleness lasts."""
-    record(
-        tx, platform, SERVER, "job.idle", org=attempt.org, target=attempt.job, detail=words
-    )
+    record(tx, platform, SERVER, "job.idle", org=attempt.org, target=attempt.job, detail=words)
     progress = {**(attempt.progress or {}), "warned_us": tx.now_us}
     change_attempt(tx.connection, attempt.attempt, progress=progress)
 

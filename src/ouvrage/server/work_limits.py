@@ -6,7 +6,7 @@ is only away, until so much time has passed that nobody can be expected to wait 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ouvrage.base.time import HOUR, MINUTE, SECOND
 from ouvrage.placement.idle import IdlePolicy
@@ -30,7 +30,7 @@ class WorkLimits:
     several: bool = False
     free_us: int = HOUR
     unhealthy_us: int = MINUTE
-    idle: IdlePolicy = IdlePolicy()
+    idle: IdlePolicy = field(default_factory=IdlePolicy)
     repeat_us: int = 2 * SECOND
     notice_us: int = MINUTE
     log_bytes: int = 64 << 20

@@ -25,6 +25,7 @@ from ouvrage.server.services.logs import place
 from ouvrage.server.services.meant import job_meant, lease_meant
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.server.services.offers import seen
+from ouvrage.server.services.rented import rented_lease
 from ouvrage.server.services.scopes import projects_seen
 from ouvrage.server.services.served import service_told
 from ouvrage.server.services.uses import Uses
@@ -77,7 +78,11 @@ def submit(
 def _under(
     connection: Connection, actor: Actor, project: Project, asked: NewJob
 ) -> tuple[OfferRow | None, LeaseRow | None]:
-    """The offer or the lease that a job is to run under."""
+    """The offer or the lease that a job is to run under; on a rented machine its one lease where neither is named."""
+    if asked.offer is None and asked.lease is None:
+        rented = rented_lease(connection, project.project)
+        if rented is not None:
+            return None, rented
     if (asked.offer is None) == (asked.lease is None):
         raise unreadable(
             "job/where",
