@@ -87,7 +87,7 @@ def dial(server: Server, path: str) -> Line:
         ) from error
 
 
-def _value(body: bytes | None) -> object:
+def _value(body: bytes | bytearray | None) -> object:
     try:
         return json.loads(body or b"")
     except ValueError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ouvrage.metering.answers import Answered
 from ouvrage.metering.latency import P50, P95, bucket_of, quantile_us
@@ -78,8 +79,8 @@ class Tally:
 
     def fact(self, attempt: str, job: str) -> ServiceUsed:
         """The statement of it."""
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        lengths = {name: _buckets(getattr(self, name)) for name in _LENGTHS}
+        numbers: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
+        lengths: dict[str, Any] = {name: _buckets(getattr(self, name)) for name in _LENGTHS}
         return ServiceUsed(attempt=attempt, job=job, **numbers, **lengths)
 
     def times_us(self, name: str) -> tuple[int | None, int | None]:

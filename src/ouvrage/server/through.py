@@ -7,7 +7,7 @@ open for the next request, a few for each attempt.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,7 @@ class Answer:
         self.content_type = _value(response.headers, b"content-type")
         self.encoded = _value(response.headers, b"content-encoding") not in ("", "identity")
 
-    async def pieces(self) -> Any:
+    async def pieces(self) -> AsyncIterator[bytes]:
         """Its body as it comes. ``BrokenOff`` where it stops before its end."""
         try:
             async for piece in self._response.aiter_stream():
