@@ -47,6 +47,7 @@ format: dev ## put the code into the form that `make check` expects
 references: dev ## write the generated pages of docs/reference anew
 	@$(PY) tools/cli_reference.py
 	@$(PY) tools/facts_reference.py
+	@$(PY) tools/health_reference.py
 	@$(PY) tools/laws_reference.py
 	@$(PY) tools/openapi_reference.py
 

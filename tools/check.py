@@ -51,6 +51,9 @@ CHECKS = (
     Check(name="lint", command=_python("-m ruff check --quiet ."), quick=True),
     Check(name="layers", command=_tool("lint-imports", "--no-cache"), quick=True),
     Check(name="generated: facts", command=_python("tools/facts_reference.py --check"), quick=True),
+    Check(
+        name="generated: health", command=_python("tools/health_reference.py --check"), quick=True
+    ),
     Check(name="generated: laws", command=_python("tools/laws_reference.py --check")),
     Check(name="generated: commands", command=_python("tools/cli_reference.py --check")),
     Check(name="generated: interface", command=_python("tools/openapi_reference.py --check")),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ouvrage.adapters.sandbox_cgroup import group, standing
+from ouvrage.agent.enclosure import group_prefix
 from tests.support.meter import SOURCES, until
 from tests.support.orders import an_order, missing
 from tests.support.runner_server import RunnerServer
@@ -62,6 +64,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
         made.kill()
     if made.server.up:
         made.server.stop()
+    for name in standing(group_prefix(made.state)):
+        group(name).kill()
     if os.environ.get("SHOW_AGENT"):
         print((made.state.parent / "agent.txt").read_text())
 
@@ -99,8 +103,9 @@ def test_a_job_from_its_order_to_its_end(agent: Agent, server: RunnerServer) -> 
     assert log.startswith("from the tenant\nEpoch 1/1\nAB-CD\n")
     assert "output 'none' is not there" in log
     assert server.kept.files[f"{start.attempt}/outputs/model"] == b"result\n"
-    spool = server.kept.files[f"{start.attempt}/run"].splitlines()
-    assert json.loads(spool[0])["run"] == start.attempt
+    (run,) = [each for each in server.kept.runs if each.run == start.attempt]
+    assert json.loads((run.samples or b"").splitlines()[0])["run"] == start.attempt
+    assert run.facts[0].kind == "run.started"
     inventory = server.kept.inventory
     assert inventory["name"] == "here" and "sandbox" in inventory["isolations"]
     server.forget(start.attempt)

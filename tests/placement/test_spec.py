@@ -382,3 +382,9 @@ def test_a_few_thousand_strange_mappings_are_read_or_refused():
 @pytest.mark.parametrize("seed", range(10))
 def test_a_hundred_thousand_strange_mappings_are_read_or_refused(seed: int):
     assert _fuzz(100 + seed, 10_000)
+
+
+def test_a_shells_job_is_named_for_what_the_shell_runs():
+    assert name_from(("bash", "-c", "echo /proc/self/cgroup; sleep 3")) == "echo"
+    assert name_from(("/bin/sh", "-c", "python train.py")) == "train"
+    assert name_from(("sh",)) == "sh"

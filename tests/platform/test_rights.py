@@ -8,7 +8,7 @@ import pytest
 
 from ouvrage.model.tenancy import OWNER_ROLES, ROLES, TENANT_ROLES
 from ouvrage.server.app import routes_app
-from ouvrage.server.authorise import ACTIONS, NODE, PUBLIC, SCOPES, SELF, may
+from ouvrage.server.authorise import ACTIONS, NODE, NODES_TOO, PUBLIC, SCOPES, SELF, may
 from ouvrage.server.context import Actor, Held
 from ouvrage.server.credentials import new_secret
 from ouvrage.store.platform.people import NodeKeyRow, add_node_key
@@ -80,7 +80,7 @@ def _allowed(who: str, address: Address, sample: Sample) -> bool:
     if action == PUBLIC:
         return True
     if who in ("nobody", "node") or action == NODE:
-        return who == "node" and action == NODE
+        return who == "node" and (action == NODE or action in NODES_TOO)
     if action in SELF:
         return True
     role = {"project-user": "tenant-user", "rival": "tenant-admin"}.get(who, who)

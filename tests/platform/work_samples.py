@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ouvrage.adapters.clock import now_us
+from tests.blackbox.spools import run_id, spool
 from tests.platform.samples import VISION, Sample, World
+from tests.support.exported import exported_run
 from tests.support.runner_twin import Twin, inventory
 
 _TERMS = {"cpus": 1, "memory_mib": 64, "disk_mib": 1, "rate": "0.10"}
@@ -53,6 +55,15 @@ class Works:
         job = self.new_job(self.huge())
         self.owner.post(f"/v1/jobs/{job}/cancel", {})
         return job
+
+    def run(self) -> str:
+        """A run that acme's project holds."""
+        if "run" not in self._made:
+            made = run_id(7)
+            content = exported_run(spool(made, [1.0]))
+            path = f"/v1/facts?project={self.world.vision}"
+            self._made["run"] = self.owner.post(path, content=content)["run"]
+        return self._made["run"]
 
     def done(self) -> str:
         """A job that has run, and left a log and a file."""
@@ -170,9 +181,13 @@ WORK: dict[tuple[str, str], Sample] = {
     ("PUT", "/v1/runner/attempts/{attempt}/outputs/{name}"): Sample(
         path=lambda _: f"/v1/runner/attempts/{ATTEMPT}/outputs/x"
     ),
-    ("PUT", "/v1/runner/attempts/{attempt}/run"): Sample(
-        path=lambda _: f"/v1/runner/attempts/{ATTEMPT}/run"
+    ("POST", "/v1/facts"): Sample(VISION, lambda world: f"/v1/facts?project={world.vision}"),
+    ("GET", "/v1/runs"): Sample(),
+    ("POST", "/v1/samples"): Sample(),
+    ("GET", "/v1/nodes/{node}/samples"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).twin().node}/samples"
     ),
+    ("GET", "/v1/runs/{run}"): Sample(VISION, lambda w: f"/v1/runs/{works(w).run()}"),
 }
 WORK_REFUSED = {
     ("GET", "/v1/services/{job}/{path}"): 409,  # the job is no service
@@ -180,7 +195,8 @@ WORK_REFUSED = {
     ("PUT", "/v1/runner/attempts/{attempt}/log"): 404,
     ("GET", "/v1/runner/attempts/{attempt}/inputs/{name}"): 404,
     ("PUT", "/v1/runner/attempts/{attempt}/outputs/{name}"): 404,
-    ("PUT", "/v1/runner/attempts/{attempt}/run"): 404,
+    ("POST", "/v1/samples"): 422,
+    ("POST", "/v1/facts"): 422,  # the body is no run
     ("POST", "/v1/runner/events"): 409,  # it has a key, and never joined
 }
 """A node that asks about another's attempt is told that there is none."""

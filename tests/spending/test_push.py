@@ -83,8 +83,9 @@ def test_a_file_changed_in_the_drop_is_found(ouvrage: Inside, place: Path):
     ("arguments", "code"),
     [
         (["--to", "nowhere"], "push/no-directory"),
-        (["--to", "https://example.org/runs"], "push/no-server"),
-        ([], "command/usage"),
+        (["--to", "https://example.org/runs"], "server/address"),
+        ([], "server/none"),
+        (["--to", "drop", "--project", "main"], "push/project"),
     ],
 )
 def test_where_nothing_can_be_pushed(ouvrage: Inside, place: Path, arguments: list[str], code: str):

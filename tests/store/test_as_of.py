@@ -8,10 +8,10 @@ from pathlib import Path
 from ouvrage.base.canonical import canonical
 from ouvrage.metering.run_view import run_views
 from ouvrage.metering.spool import facts_of
+from ouvrage.metering.whole_spool import read_lines, sealed_fact
 from ouvrage.pricing.report import report_json
 from ouvrage.pricing.unit_cost import sheet_of
 from ouvrage.store.archive import backup, restore
-from ouvrage.store.intake import read_lines, sealed_fact
 from ouvrage.store.store import Store
 from tests.support.facts import OTHER, withdrawal
 from tests.support.spools import run_id, spool

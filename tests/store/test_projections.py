@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from ouvrage.ledger.facts import Fact
 from ouvrage.metering.spool import facts_of
-from ouvrage.store.intake import read_lines, sealed_fact
+from ouvrage.metering.whole_spool import read_lines, sealed_fact
 from ouvrage.store.projections import current_runs, rebuild, rows_of
 from ouvrage.store.store import Store
 from tests.support.facts import OTHER, withdrawal

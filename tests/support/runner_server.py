@@ -14,7 +14,9 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ouvrage.adapters.clock import new_id, now_us
+from ouvrage.metering.exchange import Exported, read_export
 from ouvrage.wire.runner import Ask, Enrol, Forget, Report, Start, Stop
+from ouvrage.wire.samples import Batch, decode
 
 LOG_LIMIT = 1 << 20
 
@@ -35,6 +37,8 @@ class Kept:
     logs: dict[str, bytes] = field(default_factory=dict)
     inputs: dict[str, bytes] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
+    runs: list[Exported] = field(default_factory=list)
+    samples: list[Batch] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     failing: int = 0
     """So many requests are carried out and then answered with 503, as if the answer was lost."""
@@ -129,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
-        parts = [unquote(part) for part in url.path.split("/")[3:]]
+        parts = [unquote(part) for part in url.path.removeprefix("/v1/runner").split("/")[1:]]
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         kept = self.of.kept
         with self.of.lock:
@@ -155,6 +159,12 @@ class _Handler(BaseHTTPRequestHandler):
             return self._enrol(Enrol.model_validate_json(body))
         if parts[0] == "orders":
             return 200, self._orders(Ask.model_validate_json(body))
+        if parts == ["v1", "samples"]:
+            kept.samples.append(decode(body))
+            return 200, {"result": "accepted", "sequence": kept.samples[-1].sequence}
+        if parts == ["v1", "facts"]:
+            kept.runs.append(read_export(body))
+            return 200, {}
         if parts[0] == "events":
             return self._events(Report.model_validate_json(body))
         attempt, what = parts[1], parts[2]

@@ -79,6 +79,7 @@ class Running:
     platform: Platform
     owner: Client
     password: str | None
+    app: Any = None
 
     def client(self, token: str | None) -> Client:
         return replace(self.owner, token=token)
@@ -166,7 +167,7 @@ def running(
                 with httpx2.Client(base_url=url, timeout=30, verify=trust) as http:
                     owner = Client(http, started.token_file.read_text("ascii").strip())
                     password = ready.password if ready else started.password
-                    yield Running(url, platform, owner, password)
+                    yield Running(url, platform, owner, password, server.config.app)
             finally:
                 server.should_exit = True
                 thread.join(10)

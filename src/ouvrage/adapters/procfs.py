@@ -22,15 +22,15 @@ class HostCounters:
     """Reads the host's counters; ``root`` and ``sys`` stand in for ``/proc`` and ``/sys``."""
 
     def __init__(self, room: Room, root: str = "/proc", sys: str = "/sys") -> None:
-        self._stat = KeptFile(f"{root}/stat", room)
+        self._stat = KeptFile(f"{root}/stat", room, 256)
         self._meminfo = KeptFile(f"{root}/meminfo", room, 256)
-        self._diskstats = KeptFile(f"{root}/diskstats", room, 262_144)
-        self._net = KeptFile(f"{root}/net/dev", room, 262_144)
+        self._diskstats = KeptFile(f"{root}/diskstats", room)
+        self._net = KeptFile(f"{root}/net/dev", room)
         self._pressure = {
-            f"psi_{name}_us": KeptFile(f"{root}/pressure/{name}", room)
+            f"psi_{name}_us": KeptFile(f"{root}/pressure/{name}", room, 256)
             for name in ("cpu", "io", "memory")
         }
-        self._disks = _whole_disks(sys)
+        self._disks = frozenset(name.encode() for name in whole_disks(sys))
         self._physical = _physical_interfaces(sys)
 
     def read(self) -> Values:
@@ -104,9 +104,9 @@ def _pressure_total(data: bytes | None) -> int | None:
     return int(total) if found and total.strip().isdigit() else None
 
 
-def _whole_disks(sys: str) -> frozenset[bytes]:
-    names = _names(f"{sys}/block")
-    return frozenset(name.encode() for name in names if not name.startswith(_STACKED))
+def whole_disks(sys: str = "/sys") -> tuple[str, ...]:
+    """The names of disks with hardware behind them, in order."""
+    return tuple(sorted(n for n in _names(f"{sys}/block") if not n.startswith(_STACKED)))
 
 
 def _physical_interfaces(sys: str) -> frozenset[bytes]:
@@ -140,3 +140,14 @@ def cpu_model(root: str = "/proc") -> str | None:
 def memory_bytes(root: str = "/proc") -> int | None:
     """The machine's memory."""
     return memory_field(_first(f"{root}/meminfo", 256), b"MemTotal:")
+
+
+def pci_display_devices(sys: str, vendor: str) -> int:
+    """How many display or 3D controllers of a vendor (``0x10de``) the PCI bus lists."""
+    found = 0
+    for name in _names(f"{sys}/bus/pci/devices"):
+        place = f"{sys}/bus/pci/devices/{name}"
+        kind = _first(f"{place}/class", 16) or b""
+        made_by = (_first(f"{place}/vendor", 16) or b"").decode("ascii", "replace").strip()
+        found += kind.startswith((b"0x0300", b"0x0302")) and made_by == vendor
+    return found

@@ -118,6 +118,10 @@ class Talk:
                 )
             )
 
+    def post_bytes(self, path: str, content: bytes, **query: Any) -> Any:
+        """The answer to bytes that count once however often they are sent."""
+        return self._asked("POST", path, query, None, content)
+
     @contextmanager
     def stream(self, path: str, **query: Any) -> Iterator[Stream]:
         """An answer read as it comes; ``OuvrageError`` where it is refused, or where it breaks off."""
@@ -128,7 +132,14 @@ class Talk:
                 _read(answer)
             yield Stream(headers=dict(answer.headers), pieces=answer.iter_bytes())
 
-    def _asked(self, method: str, path: str, query: Mapping[str, Any], body: Any) -> Any:
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        body: Any,
+        content: bytes | None = None,
+    ) -> Any:
         headers = {} if method == "GET" else {"Idempotency-Key": new_id()}
         given = {name: value for name, value in query.items() if value is not None}
         try:
@@ -137,7 +148,7 @@ class Talk:
             ):
                 with attempt:
                     answer = self._http.request(
-                        method, path, params=given, json=body, headers=headers
+                        method, path, params=given, json=body, content=content, headers=headers
                     )
                     return _read(answer)
         except _Busy as busy:

@@ -7,17 +7,15 @@ name of a known server is refused. Only what stands in the table is kept.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ouvrage.adapters.prometheus_text import series
 from ouvrage.adapters.wall_meter import fetched
 
 MOST_BYTES = 4 << 20
 MOST_BUCKETS = 64
 _GREATEST = 1 << 53
-_SERIES = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+([^\s]+)(?:\s+-?\d+)?\s*$", re.ASCII)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"', re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,30 +95,27 @@ class MetricsPage:
 
 def reading_of(text: str) -> MetricsReading:
     """What a page says. Raises ``MetricsFault`` where it names nothing that is known here."""
-    series: dict[str, list[tuple[dict[str, str], float]]] = {}
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for name, labels, value in _series(text):
-        series.setdefault(name, []).append((labels, value))
+        found.setdefault(name, []).append((labels, value))
     for names in ENGINES:
-        columns = dict(_columns(names, series))
+        columns = dict(_columns(names, found))
         if columns:
-            bounds = {which: _histogram(found, series, which, columns)
-                      for which, found in names.histograms.items()}  # fmt: skip
+            bounds = {which: _histogram(called, found, which, columns)
+                      for which, called in names.histograms.items()}  # fmt: skip
             return MetricsReading(engine=names.engine, columns=columns, bounds_us=bounds)
     raise MetricsFault("the page names no counter of a server that is known here")
 
 
 def _series(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Every series: name, labels, value; comments and what is no number are passed over."""
-    for line in text.splitlines():
-        match = None if line.startswith("#") else _SERIES.match(line.strip())
-        if match is None:
-            continue
+    """Every series: name, labels, value; what is no number, or none that can be, is passed over."""
+    for name, labels, told in series(text):
         try:
-            value = float(match[3])
+            value = float(told)
         except ValueError:
             continue
         if 0 <= value < _GREATEST:
-            yield match[1], dict(_LABEL.findall(match[2] or "")), value
+            yield name, labels, value
 
 
 Found = Mapping[str, list[tuple[dict[str, str], float]]]

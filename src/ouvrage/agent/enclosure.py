@@ -80,7 +80,7 @@ class Enclosure:
     cgroup: Group
     space: scratch.Space | None = None
     way: egress.WayOut | None = None
-    locks: list[int] = field(default_factory=list)
+    kept: list[tuple[scratch.Space, int]] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
 
     @classmethod
@@ -145,8 +145,8 @@ class Enclosure:
             wanted.append((Path("jobs", start.job, "checkpoint.img"), start.checkpoint))
         for number, (image, path) in enumerate(wanted):
             at = f"{STAGE}/kept-{number}"
-            _, lock = scratch.kept(self.state / image, at, start.disk_mib, self.owner)
-            self.locks.append(lock)
+            held = scratch.kept(self.state / image, at, start.disk_mib, self.owner)
+            self.kept.append(held)
             target = place(path, None if path.startswith("/") else place(start.workdir, None))
             self.binds.append(Bind(source=at, target=target, writable=True))
 
@@ -195,6 +195,14 @@ class Enclosure:
         """The machine's number of the user whose the attempt's files are."""
         uid = self.order.uid
         return first_id(uid) + bubblewrap.USER if self.order.start.isolation == "podman" else uid
+
+    def let_go(self) -> list[str]:
+        """Give up what is kept, so that the next attempt finds it free; what could not be, in words."""
+        return [
+            f"{space.image.stem} is still in use"
+            for space, lock in self.kept
+            if not scratch.let_go(space, lock)
+        ]
 
     def told(
         self, secrets: Sequence[dict[str, str]], socket: str

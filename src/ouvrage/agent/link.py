@@ -20,10 +20,14 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.wire.runner import Ask, Enrol, Enrolled, LogPlace, Message, Orders, Received, Report
 
 _ANSWER_S = 30.0
+_KEEP_S = 50.0
+"""Telemetry goes every ten seconds: the connection stays, a little shorter than the server keeps it."""
 _CONNECT_S = 5.0
 _BLOCK = 1 << 20
+_OK, _CONFLICT = 200, 409
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
 BASE = "/v1/runner"
+_GZIP = {"Content-Type": "application/gzip"}
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -54,7 +58,9 @@ class Link:
 
     def __init__(self, address: str, ca: str | None = None) -> None:
         verify = ssl.create_default_context(cafile=ca) if ca else True
-        limits = httpx2.Limits(max_connections=16, max_keepalive_connections=8)
+        limits = httpx2.Limits(
+            max_connections=16, max_keepalive_connections=8, keepalive_expiry=_KEEP_S
+        )
         timeout = httpx2.Timeout(_ANSWER_S, connect=_CONNECT_S)
         self._client = httpx2.Client(
             base_url=address, verify=verify, limits=limits, timeout=timeout, trust_env=False
@@ -82,7 +88,7 @@ class Link:
         try:
             answer = self._call("PUT", path, params={"offset": offset}, content=data)
         except Refused as refused:
-            if refused.status == httpx2.codes.CONFLICT:
+            if refused.status == _CONFLICT:
                 raise Gap(_place_in(refused)) from refused
             raise
         return _read(LogPlace, answer)
@@ -92,7 +98,7 @@ class Link:
         path = f"{BASE}/attempts/{attempt}/inputs/{_quoted(name)}"
         draft = target.with_name(f".{target.name}.part")
         with _telling(), self._client.stream("GET", path) as answer:
-            if answer.status_code != httpx2.codes.OK:
+            if answer.status_code != _OK:
                 answer.read()
                 _raise(answer)
             with open(draft, "wb") as file:
@@ -110,6 +116,14 @@ class Link:
         params = {"sha256": digest.hexdigest()}
         headers = {"Content-Length": str(source.stat().st_size)}
         self._call("PUT", path, params=params, content=_blocks(source), headers=headers)
+
+    def samples(self, content: bytes) -> None:
+        """Send a batch of telemetry; one that is kept already is well too."""
+        self._call("POST", "/v1/samples", content=content, headers=_GZIP)
+
+    def facts(self, content: bytes) -> None:
+        """Send a run as a file of its facts; what is known there already counts once."""
+        self._call("POST", "/v1/facts", content=content, headers=_GZIP)
 
     def _post(self, name: str, message: Message, wait_s: float) -> httpx2.Response:
         headers = {"Content-Type": "application/json"}

@@ -34,6 +34,7 @@ from ouvrage.agent.inventory import inventory, nodes_of
 from ouvrage.agent.link import Away, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
+from ouvrage.agent.telemetry import Telemetry
 from ouvrage.agent.tunnel import Tunnel, Within
 from ouvrage.agent.watched import Watched
 from ouvrage.base.errors import OuvrageError
@@ -106,9 +107,12 @@ class Runner:
         asking = threading.Thread(target=self._ask_again_and_again, name="orders", daemon=True)
         asking.start()
         self._serve_streams()
+        telemetry = Telemetry(self._state, self._link)
+        telemetry.start()
         while not self._stop.is_set():
             self._look()
             self._bell.wait(_LOOK_S)
+        telemetry.stop()
         self._nursery.close()
         self._outbox.close()
         os.close(self._lock)

@@ -41,6 +41,7 @@ from ouvrage.agent.tunnel import Within
 from ouvrage.agent.wellness import Wellness
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
+from ouvrage.metering.whole_spool import exported, read_lines
 
 PROGRESS_US = 5 * SECOND
 LOOK_US = 2 * SECOND
@@ -289,7 +290,7 @@ class Watched:
         directory = self.files / OUTPUTS
         for path in sorted(directory.iterdir()) if directory.is_dir() else ():
             self._offer(link, f"outputs/{path.name}", path)
-        self._run_taken = self._spool.exists() and self._offer(link, "run", self._spool)
+        self._run_taken = self._spool.exists() and self._offer_run(link)
         self._sent = True
 
     def _offer(self, link: Link, place: str, path: Path) -> bool:
@@ -298,6 +299,16 @@ class Watched:
             link.send(self.files.attempt, place, path)
         except Refused as refused:
             self._note(f"{place} was not taken: {refused.message}")
+            return False
+        return True
+
+    def _offer_run(self, link: Link) -> bool:
+        """Whether the server took what the meter wrote, as the facts that follow from it."""
+        data = self._spool.read_bytes()
+        try:
+            link.facts(exported(read_lines(data), data))
+        except OuvrageError as error:
+            self._note(f"the run was not taken: {error.message}")
             return False
         return True
 

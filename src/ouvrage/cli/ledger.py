@@ -24,9 +24,10 @@ from ouvrage.evidence.figures import Sheet
 from ouvrage.ledger.facts import Recorded
 from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.metering.spool import Spool
+from ouvrage.metering.whole_spool import read_lines
 from ouvrage.model.runs import RunStarted
 from ouvrage.pricing.unit_cost import sheet_of
-from ouvrage.store.intake import IntakeReport, bring_in, read_lines
+from ouvrage.store.intake import IntakeReport, bring_in
 from ouvrage.store.samples import read_sealed
 from ouvrage.store.store import Store, open_store
 

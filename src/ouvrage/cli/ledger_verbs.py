@@ -25,6 +25,7 @@ from ouvrage.store.audit import Audit, Checked, audit
 from ouvrage.store.market_table import rebuild_market
 from ouvrage.store.platform.dues_rebuild import rebuild_odd_dues
 from ouvrage.store.platform.rebuild_work import rebuild_odd_work
+from ouvrage.store.platform.received import rebuild_odd_received
 from ouvrage.store.projections import rebuild as rebuild_runs
 from ouvrage.store.store import open_store
 
@@ -67,6 +68,7 @@ def rebuild(*, as_json: bool) -> int:
         refuse_while_serving(ledger.home)
         rebuild_odd_work(ledger.store)
         rebuild_odd_dues(ledger.store)
+        rebuild_odd_received(ledger.store)
         made = rebuild_runs(ledger.store)
         catalogues = len(rebuild_market(ledger.store).catalogues)
     if as_json:

@@ -47,6 +47,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "fx": ("fx", "fx", "Dated rates of exchange, to compare prices in two currencies."),
     "inference": ("inference", "inference", "A served model: what does a million tokens cost?"),
     "host": ("host", "host", "Is this the machine that was promised, and what is it?"),
+    "check": ("check", "check", "Is this machine well? Exit code 0, 1, 2 or 3, for any scheduler."),
     "rental": ("rental", "rental", "What is paid for a machine around the commands on it."),
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
     "up": ("up", "up", "Start the platform here: offers, leases, jobs in a sandbox."),

@@ -76,26 +76,36 @@ def export(name: str, file: str | None, as_json: bool) -> None:
 @click.option(
     "--to",
     "target",
-    metavar="DIR",
-    required=True,
-    help="A directory that the receiver empties, such as one on a shared disk.",
+    metavar="WHERE",
+    help="A server, https://HOST:PORT; or a directory that the receiver empties. Else the server signed in to.",
+)
+@click.option(
+    "--project", metavar="NAME", help="The project of a new run on the server; else main."
 )
 @json_option
-def push(name: str, target: str, as_json: bool) -> None:
-    """Put RUN, with its raw samples, into the directory DIR, from which others import it.
+def push(name: str, target: str | None, project: str | None, as_json: bool) -> None:
+    """Send RUN, with its raw samples, to a server, or put it into a directory from which others import it.
 
-    Pushing it again changes nothing; when more is known about it, another file is added.
+    Pushing it again changes nothing, so an interrupted push is simply done again.
     """  # fmt: skip
-    if "://" in target:
+    if target is not None and "://" not in target:
+        _drop(name, Path(target), project, as_json)
+        return
+    from ouvrage.cli.pushing import push_run
+
+    raise click.exceptions.Exit(push_run(name, target, project, as_json=as_json))
+
+
+def _drop(name: str, target: Path, project: str | None, as_json: bool) -> None:
+    if project is not None:
         raise OuvrageError(
-            "push/no-server", "there is no server to push to yet; --to names a directory",
-            hint="ouvrage run push RUN --to DIR, and there: ouvrage run import FILE",
-        )  # fmt: skip
+            "push/project", "a directory knows no projects", hint="leave --project out"
+        )
     with opened() as ledger:
         (found,) = known_runs(ledger, [name], None)
         samples = read_sealed(ledger.home, found)
         content = export_run(ledger.store.records(subject=found), samples)
-    dropped = drop(found, content, Path(target))
+    dropped = drop(found, content, target)
     if as_json:
         result = "accepted" if dropped.new else "exists"
         say_json(

@@ -14,10 +14,10 @@ from ouvrage.adapters.server_client import Server, Talk
 from ouvrage.base.errors import OuvrageError
 
 
-def server_meant(*, need_token: bool = True) -> Server:
-    """The server to talk to. ``OuvrageError`` ``server/none`` where none is named and none was signed in to."""
+def server_meant(address: str | None = None, *, need_token: bool = True) -> Server:
+    """The server to talk to: the one at ``address``, else the one in the environment, else the last. ``OuvrageError`` ``server/none`` where none is named and none was signed in to."""
     known = known_servers(home())
-    named = os.environ.get("OUVRAGE_URL")
+    named = address or os.environ.get("OUVRAGE_URL")
     url = checked_url(named) if named else (known[-1].url if known else None)
     if url is None:
         raise OuvrageError(
@@ -38,6 +38,6 @@ def server_meant(*, need_token: bool = True) -> Server:
     return Server(url=url, token=token, ca=Path(ca) if ca else None)
 
 
-def talk() -> Talk:
+def talk(address: str | None = None) -> Talk:
     """A conversation with the server meant; use it in a ``with``."""
-    return Talk(server_meant())
+    return Talk(server_meant(address))

@@ -7,8 +7,6 @@ the spool itself. Everything else needs the store, which needs packages.
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -47,22 +45,13 @@ def main(arguments: Sequence[str]) -> int:
 def _export(arguments: list[str]) -> int:
     if len(arguments) not in (1, 2):
         raise OuvrageError("run/usage", "a run is needed", hint="ouvrage run export RUN [FILE]")
-    from ouvrage.metering.exchange import export_run
-    from ouvrage.metering.spool import facts_of, read_spool
-    from ouvrage.model.runs import RunSamples
+    from ouvrage.metering.whole_spool import exported, read_lines
 
     path = _spool_of(arguments[0])
     target = arguments[1] if arguments[1:] else f"{code_of(path.stem)}.ouvrage"
     data = _read_ended(path)
-    # Only a line feed ends a line: a command's words may hold every other separator.
-    spool = read_spool(io.StringIO(data.decode("utf-8", "backslashreplace"), newline="\n"))
-    sealed = RunSamples(
-        run=spool.run,
-        sha256=hashlib.sha256(data).hexdigest(),
-        size_bytes=len(data),
-        samples=len(spool.columns.times),
-    )
-    _write(Path(target), export_run(spool.run, facts_of(spool, sealed=sealed), data))
+    spool = read_lines(data)
+    _write(Path(target), exported(spool, data))
     sys.stdout.write(f"{target}: run {code_of(spool.run)}, {spool.outcome}\n")
     return 0
 

@@ -51,9 +51,9 @@ def export_run(run: str, facts: Iterable[Fact], samples: bytes | None) -> bytes:
     return packer.compress(canonical(first).encode() + b"\n" + body) + packer.flush()
 
 
-def read_export(data: bytes) -> Exported:
-    """What a file holds; ``OuvrageError`` ``exchange/...`` where it is not whole or not ours."""
-    head, _, body = _unpacked(data).partition(b"\n")
+def read_export(data: bytes, *, largest: int = LARGEST) -> Exported:
+    """What a file holds; ``OuvrageError`` ``exchange/...`` where it is not whole, not ours, or unpacks to more than ``largest``."""
+    head, _, body = _unpacked(data, largest).partition(b"\n")
     first = _first_line(head)
     if hashlib.sha256(body).hexdigest() != first.get("sha256"):
         raise _damaged("its contents do not have the hash that its first line states")
@@ -64,14 +64,14 @@ def read_export(data: bytes) -> Exported:
     return Exported(run=first["run"], facts=facts, samples=_samples(first, rest))
 
 
-def _unpacked(data: bytes) -> bytes:
+def _unpacked(data: bytes, largest: int) -> bytes:
     unpacker = zlib.decompressobj(31)
     try:
-        text = unpacker.decompress(data, LARGEST)
+        text = unpacker.decompress(data, largest)
     except zlib.error as error:
         raise _damaged("it is not a gzip file, or is damaged") from error
     if unpacker.unconsumed_tail:
-        raise OuvrageError("exchange/too-large", f"the run unpacks to more than {LARGEST} bytes")
+        raise OuvrageError("exchange/too-large", f"the run unpacks to more than {largest} bytes")
     if not unpacker.eof or unpacker.unused_data:
         raise _damaged("its end is missing, or something follows it")
     return text

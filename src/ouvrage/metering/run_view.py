@@ -58,6 +58,8 @@ RUN_KINDS = (
     *around.KINDS,
     *SERVING_KINDS,
 )
+TRAVELS = frozenset((*RUN_KINDS, *SAID_KINDS))
+"""The kinds that a server takes about a run: what was metered, and what people said of it."""
 _BESIDE = frozenset((RunElectricity.KIND, *around.KINDS))
 """What was stated beside the run: no part of the grade of what the meter measured."""
 

@@ -264,9 +264,12 @@ def shown(value: object) -> str:
     return safe(str(value)[:80])
 
 
+_SHELLS = ("sh", "bash", "dash")
+
+
 def name_from(command: tuple[str, ...]) -> str:
     """A job's name where none is given: the script's or the program's, as a slug."""
-    if command[:2] == ("/bin/sh", "-c"):
+    if len(command) > 2 and command[0].rpartition("/")[2] in _SHELLS and command[1] == "-c":
         command = tuple(command[2].split()) or ("job",)
     candidates = [word.rpartition("/")[2] for word in command if not word.startswith("-")]
     scripts = [word for word in candidates if word.endswith((".py", ".sh"))]

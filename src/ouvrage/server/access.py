@@ -6,6 +6,7 @@ never a cookie, so that no form on another site can reach it; pages take the ses
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import re
@@ -19,14 +20,18 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from ouvrage.server.authorise import ACTIONS, NODE, PUBLIC, SELF
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.engine import Embedded
-from ouvrage.server.errors import bad_request, may_not, who_are_you
+from ouvrage.server.errors import Refused, bad_request, may_not, who_are_you
+from ouvrage.server.gate import Gate
 from ouvrage.server.identify import actor_by_bearer
+from ouvrage.server.intake import Intake
 from ouvrage.server.limits import Limits
 from ouvrage.server.once import Once
 from ouvrage.wire.api import ErrorBody
 
 _KEY = re.compile(r"[A-Za-z0-9_.:-]{8,128}")
 LARGEST_PAGE = 200
+BODY_S = 120.0
+"""Whoever sends a body more slowly than that holds a place that others wait for."""
 REFUSALS = (400, 401, 403, 404, 409, 413, 422, 429, 503)
 """The statuses of every refusal, which every address declares."""
 
@@ -53,8 +58,27 @@ def engine_of(request: Request) -> Embedded:
     return request.app.state.engine
 
 
-PlatformDep = Annotated[Platform, Depends(platform_of)]
-EngineDep = Annotated[Embedded, Depends(engine_of)]
+def gate_of(request: Request) -> Gate:
+    """The gate through which large requests come."""
+    return request.app.state.gate
+
+
+def intake_of(request: Request) -> Intake:
+    """Where telemetry is taken."""
+    return request.app.state.intake
+
+
+async def _platform(request: Request) -> Platform:
+    return platform_of(request)
+
+
+async def _engine(request: Request) -> Embedded:
+    return engine_of(request)
+
+
+# What only looks something up is a coroutine: a thread for it would take longer than it does.
+PlatformDep = Annotated[Platform, Depends(_platform)]
+EngineDep = Annotated[Embedded, Depends(_engine)]
 
 
 def stranger(request: Request, platform: PlatformDep) -> None:
@@ -105,14 +129,17 @@ def anyone(
     return actor
 
 
-def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
+AnyoneDep = Annotated[Actor, Depends(anyone)]
+
+
+async def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
     """Who asks, who must be a user."""
     if actor.kind != "user":
         raise may_not("use what is for people", ("any user",))
     return actor
 
 
-def node(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
+async def node(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
     """Which node asks, by its own key."""
     if actor.kind != "node":
         raise may_not("speak as a node", ("a node",))
@@ -124,7 +151,7 @@ AskerDep = Annotated[Actor, Depends(asker)]
 NodeDep = Annotated[Actor, Depends(node)]
 
 
-def once(
+async def once(
     request: Request,
     platform: PlatformDep,
     actor: UserDep,
@@ -155,7 +182,7 @@ class Page:
     after: str
 
 
-def page(
+async def page(
     limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = 50,
     cursor: Annotated[str | None, Query(max_length=400)] = None,
 ) -> Page:
@@ -201,3 +228,23 @@ def acts(action: str, *, status: int = 200) -> dict[str, Any]:
         "status_code": status,
         "responses": {code: {"model": ErrorBody} for code in REFUSALS},
     }
+
+
+async def body_of(request: Request) -> bytes:
+    """The whole body, 408 where it takes too long to come."""
+    try:
+        return await asyncio.wait_for(request.body(), BODY_S)
+    except asyncio.TimeoutError as error:
+        raise Refused(
+            "request/slow",
+            f"the body did not come within {BODY_S:g} s",
+            status=408,
+            hint="send it again, in smaller parts where the line is slow",
+        ) from error
+
+
+def binary_body(said: dict[str, Any]) -> dict[str, Any]:
+    """What a route says of itself that takes gzip and no JSON."""
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    body = {"required": True, "content": {"application/gzip": schema}}
+    return {**said, "openapi_extra": {**said["openapi_extra"], "requestBody": body}}

@@ -21,7 +21,9 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Platform, Settings
 from ouvrage.server.engine import Embedded
 from ouvrage.server.errors import Refused, bad_request, status_of, unreadable
+from ouvrage.server.gate import Gate
 from ouvrage.server.given import Given
+from ouvrage.server.intake import Intake, free_of
 from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
@@ -29,10 +31,13 @@ from ouvrage.server.services.audit import note_refusal
 from ouvrage.server.services.uses import Uses
 from ouvrage.server.through import Services
 from ouvrage.server.tunnels import Tunnels
+from ouvrage.store.telemetry import SampleLog
 
 _log = structlog.get_logger("ouvrage.server")
 
 ROUTES = (
+    "samples",
+    "runner",
     "health",
     "me",
     "organisations",
@@ -46,14 +51,14 @@ ROUTES = (
     "leases",
     "jobs",
     "job_output",
-    "runner",
     "tunnel",
     "services",
     "inside",
+    "facts",
     "money",
     "invoices",
 )
-"""The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
+"""The modules below ``routes/`` whose ``router`` is served; addresses are looked for in this order, what nodes ask all the time first."""
 
 PAGES = (
     "entrance",
@@ -66,6 +71,7 @@ PAGES = (
     "books",
     "quotes",
     "audit",
+    "public",
 )
 """The modules below ``pages/``: the console."""
 
@@ -86,17 +92,32 @@ def make_app(platform: Platform) -> FastAPI:
     # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
     token = platform.ids() if platform.limits.several else "alone"
     engine = Embedded(platform=platform, token=token)
-    uses = Uses(platform)
-    app = routes_app(platform.settings, lambda _: at_work(platform, engine, uses))
+    intake, uses = intake_for(platform), Uses(platform)
+    app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake, uses))
     app.state.platform = platform
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
+    app.state.gate = Gate()
+    app.state.intake = intake
     app.state.limits = Limits(platform.monotonic)
     app.state.provider = _provider(platform)
     app.state.uses = uses
     app.state.tunnels = Tunnels(platform.ids)
     app.state.services = Services(app.state.tunnels, platform.monotonic)
     return app
+
+
+def intake_for(platform: Platform) -> Intake:
+    """Where a platform's telemetry goes: files in its own directory."""
+    log = SampleLog(
+        platform.store,
+        platform.state_dir,
+        platform.source,
+        platform.ids,
+        most_bytes=platform.limits.telemetry_file_bytes,
+        most_us=platform.limits.telemetry_file_us,
+    )
+    return Intake(log, platform.clock, free_of(platform.state_dir))
 
 
 def _provider(platform: Platform) -> Any:
@@ -120,10 +141,9 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
         lifespan=lifespan,
         separate_input_output_schemas=False,
     )
-    for name in ROUTES:
-        app.include_router(importlib.import_module(f"ouvrage.server.routes.{name}").router)
-    for name in PAGES:
-        app.include_router(importlib.import_module(f"ouvrage.server.pages.{name}").router)
+    # Flat: a router within the application is asked again about each of its routes, at every request.
+    for name in (*(f"routes.{each}" for each in ROUTES), *(f"pages.{each}" for each in PAGES)):
+        app.router.routes.extend(importlib.import_module(f"ouvrage.server.{name}").router.routes)
     app.add_exception_handler(OuvrageError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

@@ -79,6 +79,8 @@ ACTIONS: dict[str, Action] = {
     "job.change": _writes(WORKS, "work"),
     "service.use": _writes(TENANT_ROLES, "work"),
     "job.enter": _writes(TENANT_ROLES, "work"),
+    "run.read": _reads(WORKS, "work"),
+    "run.push": _writes(WORKS, "work"),
     "usage.read": _reads(ROLES, "money"),
     "payment.read": _reads(PAYS, "money"),
     "payment.create": _writes(COUNTS, "money"),
@@ -96,6 +98,8 @@ PUBLIC = "public"
 """Open to anybody at all."""
 NODE = "node"
 """Open to a node with its own key."""
+NODES_TOO = frozenset({"run.push"})
+"""Open to members by their roles and to a node with its own key, which may send what is its own."""
 
 
 def scope_includes(actor: Actor, action: Action) -> bool:

@@ -46,8 +46,8 @@ class Rented:
 class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
-    ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``secure`` says that
-    browsers reach the server by HTTPS, so that cookies demand it. ``asked_…`` bound what one user asks of services.
+    ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``public_page`` opens the page of
+    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``asked_…`` bound what one user asks of services.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -64,6 +64,7 @@ class Settings:
     asked_a_second: float = 500.0
     asked_at_once: float = 1000.0
     body_bytes: int = 1 << 20
+    public_page: bool = False
     secure: bool = False
     behind_proxy: bool = False
     oidc: Oidc | None = None

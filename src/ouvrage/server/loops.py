@@ -15,6 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from ouvrage.base.time import SECOND
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
+from ouvrage.server.intake import Intake
+from ouvrage.server.keeping import keep
 from ouvrage.server.reconcile import reconcile
 from ouvrage.server.services.rented import hold
 from ouvrage.server.services.uses import Uses
@@ -26,17 +28,22 @@ _BREATH_S = 0.02
 
 
 @asynccontextmanager
-async def at_work(platform: Platform, engine: Embedded, uses: Uses) -> AsyncGenerator[None]:
-    """The loops run while the application does."""
+async def at_work(
+    platform: Platform, engine: Embedded, intake: Intake, uses: Uses
+) -> AsyncGenerator[None]:
+    """The loops run while the application does, and telemetry is taken."""
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
         _Loop(platform, "services", uses.state, _TO_END),
+        _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
     ]
     if platform.settings.rented is not None:
         loops.append(_Loop(platform, "rented", lambda: hold(platform), ENGINE))
     if platform.limits.tick_us == 0:
         loops = []
+    await run_in_threadpool(intake.refill, platform.store, platform.source, platform.state_dir)
+    intake.start()
     for loop in loops:
         loop.start()
     try:
@@ -46,6 +53,7 @@ async def at_work(platform: Platform, engine: Embedded, uses: Uses) -> AsyncGene
         for loop in loops:
             await run_in_threadpool(loop.join)
         await run_in_threadpool(lambda: uses.state(all_=True))
+        await run_in_threadpool(intake.stop)
 
 
 class _Loop(threading.Thread):

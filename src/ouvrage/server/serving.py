@@ -7,6 +7,7 @@ address, and that SIGTERM ends it after the requests under way. Where it listens
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 import socket
@@ -34,6 +35,8 @@ from ouvrage.store.store import open_store
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
 GRACE_SECONDS = 20
+KEEP_ALIVE_SECONDS = 60
+"""An agent posts every ten seconds: it keeps its connection, and TLS its secrets."""
 
 
 @contextmanager
@@ -113,9 +116,16 @@ def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
         proxy_headers=platform.settings.behind_proxy,
         forwarded_allow_ips="127.0.0.1,::1",
         timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         **tls,
     )
     return _Server(config, platform)
+
+
+def settle() -> None:
+    """Take what stands for as long as the server out of the collector's rounds: each of them would hold up a request."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Server(uvicorn.Server):
@@ -203,6 +213,7 @@ def serve(server: Opened, ready: Callable[[], None]) -> None:
         ready()
         if runner is not None:
             runner.start()
+        settle()
         web.run(sockets=[server.sock])
     finally:
         if runner is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ouvrage.base.time import HOUR, MINUTE, SECOND
+from ouvrage.base.time import DAY, HOUR, MINUTE, SECOND
 from ouvrage.placement.idle import IdlePolicy
 
 
@@ -18,7 +18,9 @@ class WorkLimits:
 
     A runner not heard for ``away_us`` gets no new work; after ``lost_us`` its attempts are given up. One that does not know an attempt
     which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
-    one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states. A service
+    one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states.
+    ``sent_bytes`` is how much a project may hold of runs that its members sent. A file of telemetry is sealed once it has
+    ``telemetry_file_bytes`` or is ``telemetry_file_us`` old; beyond ``telemetry_bytes`` in all the oldest go. A service
     whose health check fails for ``unhealthy_us`` is ended; ``idle`` says when GPUs that stand idle are warned of.
     """
 
@@ -39,3 +41,7 @@ class WorkLimits:
     files_of_a_job: int = 200
     processes: int = 4096
     waiting: int = 20_000
+    sent_bytes: int = 4 << 30
+    telemetry_file_bytes: int = 16 << 20
+    telemetry_file_us: int = DAY
+    telemetry_bytes: int = 10 << 30

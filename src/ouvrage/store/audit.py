@@ -25,15 +25,18 @@ from ouvrage.store.market_table import current_market, market_of_records
 from ouvrage.store.platform.dues_rebuild import dues_law
 from ouvrage.store.platform.rebuild import tenancy_law
 from ouvrage.store.platform.rebuild_work import work_law
+from ouvrage.store.platform.received import received_law
 from ouvrage.store.projections import current_runs, rows_of
 from ouvrage.store.samples import path_of, read_sealed
 from ouvrage.store.store import Head, Store
+from ouvrage.store.telemetry_files import telemetry_law
 
 LAYERS = (
     "ouvrage.ledger.law_book",
     "ouvrage.metering.laws",
     "ouvrage.pricing.laws",
     "ouvrage.placement.laws",
+    "ouvrage.health.laws",
     "ouvrage.books.laws",
     "ouvrage.books.dues.laws",
     "ouvrage.evidence.laws",
@@ -146,6 +149,8 @@ def _derived_laws(store: Store, home: Path) -> list[Law]:
         tenancy_law(store),
         dues_law(store),
         work_law(store),
+        received_law(store),
+        telemetry_law(store, home),
     ]
 
 

@@ -54,7 +54,7 @@ def import_run(data: bytes, store: Store, home: Path, *, now_us: int, own_source
         )
     _check_run(exported)
     if exported.samples is not None:
-        _check_samples(exported.facts, exported.samples)
+        check_samples(exported.facts, exported.samples)
         seal(home, exported.run, exported.samples)
     outcomes = store.append(exported.facts, now_us=now_us, own_source=own_source)
     return Imported(
@@ -79,7 +79,8 @@ def _check_run(exported: exchange.Exported) -> None:
         )
 
 
-def _check_samples(facts: Sequence[Fact], samples: bytes) -> None:
+def check_samples(facts: Sequence[Fact], samples: bytes) -> None:
+    """Refuse raw samples whose hash none of these facts states."""
     stated = {value.sha256 for value in map(read, facts) if isinstance(value, RunSamples)}
     if hashlib.sha256(samples).hexdigest() not in stated:
         raise OuvrageError(

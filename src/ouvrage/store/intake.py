@@ -9,8 +9,6 @@ stops the others, and nothing is ever deleted that is not in the store.
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import io
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.metering.spool import Spool, facts_of, read_spool
-from ouvrage.model.runs import RunSamples
+from ouvrage.metering.spool import Spool, facts_of
+from ouvrage.metering.whole_spool import read_lines, sealed_fact
 from ouvrage.store.samples import seal, sync_directory
 from ouvrage.store.store import Store
 
@@ -122,28 +120,9 @@ def _running(path: Path, data: bytes) -> Running:
     return Running(run=path.stem, path=path, spool=spool)
 
 
-def read_lines(data: bytes) -> Spool:
-    """Read a spool's bytes. A line cut inside a letter is a torn line like any other."""
-    return read_spool(io.StringIO(data.decode("utf-8", "backslashreplace"), newline="\n"))
-
-
-def sealed_fact(spool: Spool, data: bytes) -> RunSamples:
-    """What the fact about a spool's sealed bytes states."""
-    return RunSamples(
-        run=spool.run,
-        sha256=hashlib.sha256(data).hexdigest(),
-        size_bytes=len(data),
-        samples=len(spool.columns.times),
-    )
-
-
 def record_spool(data: bytes, home: Path, store: Store, now_us: int) -> str:
     """Record the run that a whole spool holds, sealing its samples first; its id. Doing it again does no harm."""
-    return record_run(read_lines(data), data, home, store, now_us)
-
-
-def record_run(spool: Spool, data: bytes, home: Path, store: Store, now_us: int) -> str:
-    """``record_spool`` for a spool that was read already."""
+    spool = read_lines(data)
     facts = facts_of(spool, sealed=sealed_fact(spool, data))
     seal(home, spool.run, data)
     outcomes = store.append(facts, now_us=now_us, own_source=spool.source)

@@ -64,6 +64,22 @@ class Health(Answer):
     version: str
 
 
+class SamplesKept(Answer):
+    """Answer to ``POST /v1/samples``: ``accepted``, or ``exists`` where it was kept before; and the last number kept."""
+
+    result: str
+    sequence: int
+
+
+class SamplesShown(Answer):
+    """A node's last minutes: moments in µs, and by column one value for each; null where nothing was read."""
+
+    node: str
+    times: list[int]
+    columns: dict[str, list[int | None]]
+    gpus: dict[str, dict[str, list[int | None]]]
+
+
 class Done(Answer):
     """It is so now."""
 

@@ -1,4 +1,7 @@
-"""Submitted work: what runs, why the rest waits, what each finished unit takes, and the output as it comes."""
+"""Submitted work: what runs, why the rest waits, what each finished unit takes, and the output as it comes.
+
+Decides how much of a log stands in a page, and which jobs the list begins with. Why a job waits is the engine's own word.
+"""
 
 from __future__ import annotations
 

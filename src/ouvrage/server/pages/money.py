@@ -160,7 +160,7 @@ def _job_row(seen: Visit, each: UsageRow, told: UsageTold) -> tuple[Cell, ...]:
 def _budgets(seen: Visit, org: str) -> Table:
     _ = seen.word
     found = (
-        budgets.listed(seen.platform, seen.who, org=org)
+        budgets.listed(seen.platform, seen.who, org=org, after="", limit=MOST)
         if may(seen.who, "budget.read", org=org)
         else []
     )

@@ -1,4 +1,7 @@
-"""Where else the work of a job could be done: offers ranked by what a finished unit of it would cost."""
+"""Where else the work of a job could be done: offers ranked by what a finished unit of it would cost.
+
+Decides which jobs can be chosen, those of which a unit was seen; ranking and words are those of ``ouvrage quote``.
+"""
 
 from __future__ import annotations
 

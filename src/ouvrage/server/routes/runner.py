@@ -17,8 +17,7 @@ from ouvrage.server.access import NodeDep, PlatformDep, acts, address_of, strang
 from ouvrage.server.authorise import NODE, PUBLIC
 from ouvrage.server.context import Platform
 from ouvrage.server.given import Given
-from ouvrage.server.services import files, metered, nodes, runner
-from ouvrage.wire.api import Done
+from ouvrage.server.services import files, nodes, runner
 from ouvrage.wire.runner import (
     Ask,
     Enrol,
@@ -136,13 +135,3 @@ async def send(
     return FileTold(
         direction=row.direction, name=row.name, bytes=row.bytes, sha256=row.sha256, at_us=row.at_us
     )
-
-
-@router.put("/v1/runner/attempts/{attempt}/run", **acts(NODE))
-async def run(
-    request: Request, platform: PlatformDep, actor: NodeDep, attempt: Id, sha256: Hash = None
-) -> Done:
-    """What the attempt's meter wrote: the run of the same id, recorded with the platform's facts."""
-    content = await request.body()
-    await run_in_threadpool(metered.take, platform, actor.id, attempt, content, sha256)
-    return Done()

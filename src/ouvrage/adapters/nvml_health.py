@@ -1,0 +1,169 @@
+"""What NVIDIA's library says of its GPUs' health, read once, in a process of its own.
+
+Decides which calls give the values that ``health/gpus`` judges; one that a card or driver does not know leaves its value
+out, a blank is None. Any call may block for ever or end the process, so this module is started as a child
+(``python -m ouvrage.adapters.nvml_health``) under a deadline: ``gpu_looks`` does that, and its silence is a finding.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from ouvrage.adapters.gpu_port import Unavailable, sound
+from ouvrage.adapters.health_sources import NotTold, within_deadline
+from ouvrage.adapters.nvml import begun, described
+from ouvrage.model.health import Seen
+
+DEADLINE_S = 10
+Values = dict[str, "int | str | None"]
+
+_FIELDS = {
+    "recovery_action": "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION",
+    "retired_pending": "NVML_FI_DEV_RETIRED_PENDING",
+    "memory_temperature_c": "NVML_FI_DEV_MEMORY_TEMP",
+}
+_WHOLE = {1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
+"""Where a field's number stands, by its type (``nvmlValueType_t``)."""
+_REMAPS = ("remap_correctable", "remap_uncorrectable", "remap_pending", "remap_failure")
+_CORRECTED, _UNCORRECTED = 0, 1
+_VOLATILE, _AGGREGATE = 0, 1
+_REASONS = {
+    "slow_sw_power_cap": 0x4,
+    "slow_hw": 0x8,
+    "slow_sw_thermal": 0x20,
+    "slow_hw_thermal": 0x40,
+    "slow_hw_power_brake": 0x80,
+}
+"""Bits of ``nvmlDeviceGetCurrentClocksEventReasons`` (nvml.h)."""
+
+
+def looks() -> list[Values]:
+    """Every GPU's values now; one that is lost has ``lost`` alone. Raises ``Unavailable``."""
+    nvml = begun()
+    return [_look(nvml, index) for index in range(int(nvml.nvmlDeviceGetCount()))]
+
+
+def _look(nvml: Any, index: int) -> Values:
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        about = described(nvml, index, handle)
+        values: Values = {name: about[name] for name in ("uuid", "name", "serial", "pci", "mig")}
+        values["index"] = index
+        values["pcie_width_max"] = about["pcie_width_max"]
+        for name, ask in _CALLS.items():
+            _tell(nvml, values, name, lambda ask=ask: ask(nvml, handle))
+        values |= _fields(nvml, handle)
+        _tell(nvml, values, "reasons", lambda: _reasons(nvml, handle))
+        values |= _remaps(nvml, handle)
+    except nvml.NVMLError_GpuIsLost:
+        return {"index": index, "lost": 1}
+    except nvml.NVMLError as error:
+        return {"index": index, "fault": str(error)}
+    reasons = values.pop("reasons", None)
+    if isinstance(reasons, int):
+        values |= {name: int(bool(reasons & bit)) for name, bit in _REASONS.items()}
+    return values
+
+
+def _tell(nvml: Any, values: Values, name: str, ask: Callable[[], Any]) -> None:
+    """Put a value among the others; what is not supported stays out, a lost GPU is passed on."""
+    try:
+        found = int(ask())
+        # A margin may be below nothing; every other value is a count or a blank.
+        values[name] = found if -1000 < found < 0 and name.endswith("margin_c") else sound(found)
+    except nvml.NVMLError_GpuIsLost:
+        raise
+    except (nvml.NVMLError, AttributeError, TypeError, ValueError):
+        return
+
+
+def _fields(nvml: Any, handle: Any) -> Values:
+    """Values that are fields of the library; those that it or the card does not know are left out."""
+    known = {name: getattr(nvml, id) for name, id in _FIELDS.items() if hasattr(nvml, id)}
+    try:
+        told: Any = nvml.nvmlDeviceGetFieldValues(handle, list(known.values()))
+    except nvml.NVMLError_GpuIsLost:
+        raise
+    except (nvml.NVMLError, AttributeError):
+        return {}
+    read = zip(known, told, strict=True)
+    return {name: sound(_whole(field)) for name, field in read if not field.nvmlReturn}
+
+
+def _whole(field: Any) -> int | None:
+    """The number in a field, by the type that the library says it has; None for a fraction."""
+    place = _WHOLE.get(field.valueType)
+    return None if place is None else int(getattr(field.value, place))
+
+
+def _remaps(nvml: Any, handle: Any) -> Values:
+    """Rows of memory; not told with MIG on, and on GPUs before GA100."""
+    try:
+        told = nvml.nvmlDeviceGetRemappedRows(handle)
+    except nvml.NVMLError_GpuIsLost:
+        raise
+    except (nvml.NVMLError, AttributeError):
+        return {}
+    return {name: sound(int(value)) for name, value in zip(_REMAPS, told, strict=True)}
+
+
+def _reasons(nvml: Any, handle: Any) -> Any:
+    ask = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    return (ask or nvml.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)
+
+
+_CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, 0),
+    "temperature_margin_c": lambda nvml, gpu: nvml.nvmlDeviceGetMarginTemperature(gpu),
+    "pcie_width": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkWidth(gpu),
+    "ecc_volatile_corrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(
+        gpu, _CORRECTED, _VOLATILE
+    ),
+    "ecc_volatile_uncorrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(
+        gpu, _UNCORRECTED, _VOLATILE
+    ),
+    "ecc_aggregate_corrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(
+        gpu, _CORRECTED, _AGGREGATE
+    ),
+    "ecc_aggregate_uncorrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(
+        gpu, _UNCORRECTED, _AGGREGATE
+    ),
+}
+
+
+def gpu_looks(at_us: int) -> list[Seen]:
+    """Every GPU as the library tells it, asked in a child. Raises ``NotTold``, also where it hangs or crashes."""
+    code, told = within_deadline([sys.executable, "-m", __name__], DEADLINE_S)
+    try:
+        answer = json.loads(told)
+    except ValueError as error:
+        raise NotTold(f"the GPU library ended its process (exit {code})") from error
+    if isinstance(answer, dict):
+        raise NotTold(str(cast("dict[str, Any]", answer).get("fault")))
+    return [_seen(values, at_us) for values in cast("list[Values]", answer)]
+
+
+def _seen(values: Values, at_us: int) -> Seen:
+    name = values.get("uuid") or values.get("pci") or f"gpu {values.get('index')}"
+    fault = values.pop("fault", None)
+    return Seen(
+        probe="gpu", device=str(name), at_us=at_us, boot="", monotonic_us=0, values=values,
+        fault=None if fault is None else str(fault),
+    )  # fmt: skip
+
+
+def main() -> int:
+    """Print the values as JSON, or why there are none."""
+    try:
+        answer: object = looks()
+    except Unavailable as error:
+        answer = {"fault": f"the GPU library cannot be used: {error}"}
+    sys.stdout.write(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""What must hold over the facts about health: moves follow one another, remedies are of the ladder.
+
+Decides from the order in which facts were recorded. A move begins in the state that the one before ended in, with the
+next epoch; nothing that was only said was verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ouvrage.health.states import MOVES
+from ouvrage.ledger.facts import Recorded
+from ouvrage.ledger.kinds import read
+from ouvrage.ledger.law_book import where_of
+from ouvrage.ledger.laws import Law
+from ouvrage.ledger.view import in_force
+from ouvrage.model.health import ACTIONS, OUTCOMES, RUNGS, VERDICTS, Remedy, StateMove, Verdict
+
+Found = Iterator[tuple[str, str]]
+
+
+def _told(records: Sequence[Recorded], kind: str) -> Iterator[tuple[Recorded, object]]:
+    ours = [entry for entry in records if entry.fact.kind == kind]
+    for entry in sorted(in_force(ours), key=lambda entry: entry.seq):
+        yield entry, read(entry.fact)
+
+
+def _moves(records: Sequence[Recorded]) -> Found:
+    at: dict[tuple[str, str | None], tuple[str, int]] = {}
+    for entry, move in _told(records, StateMove.KIND):
+        if not isinstance(move, StateMove):
+            continue
+        place = (move.node, move.device)
+        state, epoch = at.get(place, (move.from_state, 0))
+        if move.from_state != state:
+            yield where_of(entry), f"goes from {move.from_state}, and it was {state}"
+        if move.epoch != epoch + 1:
+            yield where_of(entry), f"has epoch {move.epoch}, and {epoch + 1} is next"
+        if move.from_state not in MOVES or move.to_state not in MOVES:
+            yield where_of(entry), f"names no state: {move.from_state}, {move.to_state}"
+        if not move.actor or not move.reason:
+            yield where_of(entry), "has no actor or no reason"
+        at[place] = (move.to_state, move.epoch)
+
+
+def _verdicts(records: Sequence[Recorded]) -> Found:
+    for entry, verdict in _told(records, Verdict.KIND):
+        if not isinstance(verdict, Verdict):
+            continue
+        if verdict.verdict not in VERDICTS or verdict.action not in ACTIONS:
+            yield where_of(entry), f"says {verdict.verdict}, {verdict.action}"
+
+
+def _remedies(records: Sequence[Recorded]) -> Found:
+    for entry, remedy in _told(records, Remedy.KIND):
+        if not isinstance(remedy, Remedy):
+            continue
+        if remedy.rung not in RUNGS or remedy.outcome not in OUTCOMES:
+            yield where_of(entry), f"is no rung or has no outcome: {remedy.rung}, {remedy.outcome}"
+        if remedy.dry_run and remedy.verified is not None:
+            yield where_of(entry), "was only said, and yet verified"
+
+
+LAWS = (
+    Law(
+        name="health/moves",
+        statement="a move of health begins where the one before ended, with the next epoch, an actor and a reason",
+        check=_moves,
+    ),
+    Law(
+        name="health/verdicts",
+        statement="a verdict and the action it asks for are of the known words",
+        check=_verdicts,
+    ),
+    Law(
+        name="health/remedies",
+        statement="a remedy is a rung of the ladder, and one that was only said was not verified",
+        check=_remedies,
+    ),
+)

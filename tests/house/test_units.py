@@ -1,0 +1,66 @@
+"""The units for systemd: what they start exists, and what hardens them is there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from configparser import ConfigParser
+from pathlib import Path
+
+import click
+import pytest
+
+from ouvrage.cli.main import root
+
+UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
+
+
+def service(path: Path) -> dict[str, str]:
+    parser = ConfigParser(strict=False, interpolation=None, comment_prefixes=("#",))
+    parser.optionxform = str  # type: ignore[assignment, method-assign]  # names are case-sensitive here
+    parser.read(path, "utf-8")
+    return dict(parser["Service"])
+
+
+def test_there_are_two():
+    assert [path.stem for path in UNITS] == ["ouvrage-agent", "ouvrage-server"]
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_what_a_unit_starts_is_a_command_with_these_options(path: Path):
+    program, *words = service(path)["ExecStart"].split()
+    assert program == "/opt/ouvrage/bin/ouvrage"
+    command: click.Command = root
+    context = click.Context(root)
+    while isinstance(command, click.Group):
+        found = command.get_command(context, words.pop(0))
+        assert found is not None
+        command = found
+    known = {name for param in command.params for name in param.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_a_unit_is_hardened(path: Path):
+    said = service(path)
+    assert said["UMask"] == "0077"
+    assert said["StateDirectoryMode"] == "0700"
+    assert said["ProtectKernelModules"] == "yes"
+    if path.stem == "ouvrage-server":
+        assert said["DynamicUser"] == "yes"
+        assert said["CapabilityBoundingSet"] == ""
+        assert said["NoNewPrivileges"] == "yes"
+        assert said["ProtectSystem"] == "strict"
+    else:
+        assert said["KillMode"] == "process"  # supervisors outlive the runner
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_systemd_understands_a_unit(path: Path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False
+    )
+    left = [line for line in done.stderr.splitlines() if "is not executable" not in line]
+    assert left == []
