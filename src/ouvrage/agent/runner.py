@@ -35,6 +35,7 @@ from ouvrage.agent.link import Away, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
 from ouvrage.agent.telemetry import Telemetry
+from ouvrage.agent.tunnel import Tunnel, Within
 from ouvrage.agent.watched import Watched
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
@@ -105,6 +106,7 @@ class Runner:
         self._be_somebody(token)
         asking = threading.Thread(target=self._ask_again_and_again, name="orders", daemon=True)
         asking.start()
+        self._serve_streams()
         telemetry = Telemetry(self._state, self._link)
         telemetry.start()
         while not self._stop.is_set():
@@ -139,6 +141,18 @@ class Runner:
             write_whole(path, text.encode())
             _log.info("runner.enrolled", node=told.node)
         self._link.use(json.loads(path.read_bytes())["key"])
+
+    def _serve_streams(self) -> None:
+        path = self._state / "node.json"
+        if path.exists():
+            key = json.loads(path.read_bytes())["key"]
+            Tunnel(self._settings.server, self._settings.ca, key, self._running).start()
+
+    def _running(self, attempt: str) -> Within | None:
+        """An attempt while its command runs."""
+        with self._guard:
+            held = self._watched.get(attempt)
+        return held.within() if held is not None and held.files.state() == "running" else None
 
     def _inventory(self) -> Inventory:
         return inventory(self._state, self._settings.name, self._isolations)

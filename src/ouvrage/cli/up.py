@@ -72,6 +72,12 @@ state_option = click.option(
     "--behind-proxy", is_flag=True, help="A proxy on this machine adds HTTPS, and says who asks."
 )
 @click.option("--currency", metavar="CODE", default="EUR", help="The owner's, on the first start.")
+@click.option(
+    "--rented", is_flag=True, help="This machine is rented: its one buyer is its owner, at cost."
+)
+@click.option(
+    "--rate", metavar="PLAN", help="What it costs: 0.44/h, or a rate plan's name or TOML file."
+)
 @click.option("--detach", is_flag=True, help="Return once the server answers; it runs on.")
 @click.option("--no-runner", is_flag=True, help="Serve only: run no jobs on this machine.")
 @click.option(

@@ -250,6 +250,14 @@ def absolute(value: Any) -> str:
     return name
 
 
+def address_path(value: Any) -> str:
+    """The path of an address of a service, without its host."""
+    name = text(value, LONGEST_PATH)
+    if not name.startswith("/") or not name.isascii() or not name.isprintable() or " " in name:
+        raise ValueError("the path of an address, such as /health")
+    return name
+
+
 def file_name(value: Any) -> str:
     """The name of a file in the job's store: parts joined by ``/``, none of them hidden or ``..``."""
     name = text(value, LONGEST_PATH)

@@ -28,6 +28,9 @@ from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.services.audit import note_refusal
+from ouvrage.server.services.uses import Uses
+from ouvrage.server.through import Services
+from ouvrage.server.tunnels import Tunnels
 from ouvrage.store.telemetry import SampleLog
 
 _log = structlog.get_logger("ouvrage.server")
@@ -48,6 +51,9 @@ ROUTES = (
     "leases",
     "jobs",
     "job_output",
+    "tunnel",
+    "services",
+    "inside",
     "facts",
     "money",
     "invoices",
@@ -86,8 +92,8 @@ def make_app(platform: Platform) -> FastAPI:
     # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
     token = platform.ids() if platform.limits.several else "alone"
     engine = Embedded(platform=platform, token=token)
-    intake = intake_for(platform)
-    app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake))
+    intake, uses = intake_for(platform), Uses(platform)
+    app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake, uses))
     app.state.platform = platform
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
@@ -95,6 +101,9 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.intake = intake
     app.state.limits = Limits(platform.monotonic)
     app.state.provider = _provider(platform)
+    app.state.uses = uses
+    app.state.tunnels = Tunnels(platform.ids)
+    app.state.services = Services(app.state.tunnels, platform.monotonic)
     return app
 
 

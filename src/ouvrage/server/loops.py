@@ -18,6 +18,8 @@ from ouvrage.server.engine import Embedded
 from ouvrage.server.intake import Intake
 from ouvrage.server.keeping import keep
 from ouvrage.server.reconcile import reconcile
+from ouvrage.server.services.rented import hold
+from ouvrage.server.services.uses import Uses
 from ouvrage.server.wakes import ENGINE
 
 _log = structlog.get_logger("ouvrage.server")
@@ -26,13 +28,18 @@ _BREATH_S = 0.02
 
 
 @asynccontextmanager
-async def at_work(platform: Platform, engine: Embedded, intake: Intake) -> AsyncGenerator[None]:
+async def at_work(
+    platform: Platform, engine: Embedded, intake: Intake, uses: Uses
+) -> AsyncGenerator[None]:
     """The loops run while the application does, and telemetry is taken."""
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
+        _Loop(platform, "services", uses.state, _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
     ]
+    if platform.settings.rented is not None:
+        loops.append(_Loop(platform, "rented", lambda: hold(platform), ENGINE))
     if platform.limits.tick_us == 0:
         loops = []
     await run_in_threadpool(intake.refill, platform.store, platform.source, platform.state_dir)
@@ -45,6 +52,7 @@ async def at_work(platform: Platform, engine: Embedded, intake: Intake) -> Async
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        await run_in_threadpool(lambda: uses.state(all_=True))
         await run_in_threadpool(intake.stop)
 
 

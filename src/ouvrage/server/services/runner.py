@@ -270,6 +270,7 @@ def start_order(
             "network": spec.network,
             "egress": list(spec.egress),
             "port": spec.port,
+            "health": spec.health,
             "unit": spec.unit,
             "unit_regex": spec.unit_regex,
             "price": None
@@ -360,9 +361,13 @@ def _take(tx: Transaction, platform: Platform, node: str, event: Event, told: se
 
 
 def _progress(tx: Transaction, attempt: AttemptRow, event: Progress) -> None:
-    if not attempt.over:
-        said = event.model_dump(mode="json", exclude={"event", "sequence", "attempt"})
-        change_attempt(tx.connection, attempt.attempt, progress=said)
+    if attempt.over:
+        return
+    said = event.model_dump(mode="json", exclude={"event", "sequence", "attempt"})
+    before = attempt.progress or {}
+    if "warned_us" in before and event.idle_us >= before.get("idle_us", 0):
+        said["warned_us"] = before["warned_us"]  # of the same idleness, which goes on
+    change_attempt(tx.connection, attempt.attempt, progress=said)
 
 
 def _ended(tx: Transaction, platform: Platform, attempt: AttemptRow, event: Ended) -> None:
