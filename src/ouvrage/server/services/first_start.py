@@ -16,7 +16,6 @@ from ouvrage.server.context import SERVER, Platform
 from ouvrage.server.credentials import new_password, new_secret, password_hash
 from ouvrage.server.identify import actor_by_bearer
 from ouvrage.server.recording import record, stated
-from ouvrage.server.services.upkeep import tidy
 from ouvrage.store.platform.people import (
     TokenRow,
     User,
@@ -55,7 +54,6 @@ def prepare(platform: Platform, *, currency: str = "EUR") -> Started:
     password = _first(platform, currency)
     file = platform.state_dir / TOKEN_FILE
     _renew_token(platform, file)
-    tidy(platform)
     return Started(password=password, token_file=file)
 
 
