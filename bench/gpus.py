@@ -1,6 +1,6 @@
 """What reading GPUs costs, against nvitop and CodeCarbon, on eight GPUs of the stand-in library.
 
-The stand-in answers from a file, so this is the cost of the software around the driver and says
+The stand-in answers from memory here, so this is the cost of the software around the driver and says
 nothing about a driver's own. Peers take turns with ours in the same process or the same minute, and
 each figure is set against its bar; a peer that cannot be installed is named and left out. Exit code 1
 where a bar is missed.
@@ -24,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench._peers import peer
@@ -53,6 +54,8 @@ if peer:
     theirs = lambda: [device.as_snapshot() for device in devices]
 print(json.dumps([(cost(probe.tick, 200), cost(theirs, 20) if theirs else None) for _ in range(rounds)]))
 """
+TICKING = "import time\nwhile True: time.sleep(0.01)"
+"""A program that works a little a hundred times a second: no sample finds it as the last one did."""
 CARBON = """
 import logging, sys, time
 logging.disable(logging.CRITICAL)
@@ -81,7 +84,7 @@ def build(directory: Path) -> dict[str, str]:
     cards = (
         f"gpu{n}.util_gpu=87\ngpu{n}.power_mw=412000\ngpu{n}.energy_mj=99\n" for n in range(GPUS)
     )
-    state.write_text(f"count={GPUS}\n" + "".join(cards))
+    state.write_text(f"count={GPUS}\nstill=1\n" + "".join(cards))
     called = directory / "nvidia-smi"  # CodeCarbon looks for GPUs only where this can be called
     called.write_text("#!/bin/sh\nexit 0\n")
     called.chmod(0o755)
@@ -119,44 +122,27 @@ def probe_of(meter: int) -> int:
     raise SystemExit("the meter did not start reading GPUs")
 
 
-def whole(bench: Bench, seconds: float) -> list[float]:
-    """Meter and child at 1 Hz; the share of a core of each."""
+@contextlib.contextmanager
+def metered(bench: Bench, command: str) -> Iterator[tuple[int, int]]:
+    """A shell command under the meter; the meter's process and its child's, both at their pace."""
     with subprocess.Popen(
-        bench.metered("sh", "-c", "trap 'kill 0' TERM; sleep 3600 & sleep 3600 & wait"),
+        bench.metered("sh", "-c", f"trap 'kill 0' TERM; {command} wait"),
         env=bench.environment,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as process:
         wait(5.0)
-        child = probe_of(process.pid)
-        before = own_time(process.pid), own_time(child)
-        wait(seconds)
-        shares = [
-            (own_time(p) - b) / seconds for p, b in zip((process.pid, child), before, strict=True)
-        ]
-        memory = [resident(p) / 1e6 for p in (process.pid, child)]
+        yield process.pid, probe_of(process.pid)
         process.terminate()
-    sys.stdout.write(f"  meter {shares[0]:.3%}, child {shares[1]:.3%} of a core\n")
-    bench.tell(f"meter and child at 1 Hz over {seconds:g} s", sum(shares), SHARE, "of a core")
-    bench.tell("resident memory of the meter", memory[0], MEMORY_MB, "MB")
-    bench.tell("resident memory of the child", memory[1], MEMORY_MB, "MB")
-    return shares
 
 
-def asked(process: subprocess.Popen[bytes]) -> float:
-    """The processor seconds that it says it has used, ended threads included."""
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write(b"\n")
-    process.stdin.flush()
-    return float(process.stdout.readline())
-
-
-def carbon(bench: Bench, seconds: float, ours: list[float]) -> None:
-    """CodeCarbon at 1 Hz on the same cards, against all of ours and against the child alone."""
+@contextlib.contextmanager
+def carbon(bench: Bench) -> Iterator[subprocess.Popen[bytes] | None]:
+    """CodeCarbon at its pace on the same cards; None, and why, where it is no match for us."""
     place = peer(CARBON_PACKAGE)
     if place is None:
         sys.stdout.write("  CodeCarbon could not be installed here: left out\n")
+        yield None
         return
     with subprocess.Popen(
         [str(place / "python"), "-c", CARBON],
@@ -166,22 +152,48 @@ def carbon(bench: Bench, seconds: float, ours: list[float]) -> None:
         stderr=subprocess.DEVNULL,
     ) as process:
         assert process.stdout
-        gpus = process.stdout.readline().decode()
-        if not gpus:
-            sys.stdout.write("  CodeCarbon is installed and does not start here: left out\n")
-            return
-        wait(3.0)
-        before = asked(process)
-        wait(seconds)
-        share = (asked(process) - before) / seconds
-        memory = resident(process.pid) / 1e6
+        seen = process.stdout.readline().decode().strip() or "does not start; it saw none"
+        if seen == str(GPUS):
+            yield process
+        else:
+            sys.stdout.write(f"  CodeCarbon {seen} of {GPUS} GPUs: no comparison\n")
+            yield None
         process.kill()
-    sys.stdout.write(f"  CodeCarbon at 1 Hz: {share:.3%} of a core, {memory:.0f} MB resident\n")
-    if gpus.strip() != str(GPUS):
-        sys.stdout.write(f"  CodeCarbon saw {gpus.strip()} of {GPUS} GPUs: no comparison\n")
-        return
-    sys.stdout.write(f"  the child alone is {share / ours[1]:.2g} times cheaper than that\n")
-    bench.least("cheaper than CodeCarbon at 1 Hz, once started", share / sum(ours), CODECARBON)
+
+
+def steady(bench: Bench, seconds: float) -> None:
+    """Meter, child and CodeCarbon at 1 Hz over the same seconds, and a meter whose command works."""
+    rest, work = "sleep 3600 & sleep 3600 &", f"sleep 3600 & {sys.executable} -c '{TICKING}' &"
+    with carbon(bench) as theirs, metered(bench, rest) as ours, metered(bench, work) as busy:
+        pids = (*ours, *busy)
+        before = [own_time(pid) for pid in pids]
+        peers = asked(theirs) if theirs else 0.0
+        wait(seconds)
+        shares = [(own_time(p) - b) / seconds for p, b in zip(pids, before, strict=True)]
+        share = (asked(theirs) - peers) / seconds if theirs else 0.0
+        memory = [resident(pid) / 1e6 for pid in ours]
+        if theirs:
+            what = f"  CodeCarbon at 1 Hz: {share:.3%} of a core, "
+            sys.stdout.write(f"{what}{resident(theirs.pid) / 1e6:.0f} MB resident\n")
+    for name, meter, child in (("rests", *shares[:2]), ("works", *shares[2:])):
+        sys.stdout.write(f"  the command {name}: meter {meter:.3%}, child {child:.3%} of a core\n")
+        bench.tell(f"meter and child at 1 Hz, it {name}", meter + child, SHARE, "of a core")
+    bench.tell("resident memory of the meter", memory[0], MEMORY_MB, "MB")
+    bench.tell("resident memory of the child", memory[1], MEMORY_MB, "MB")
+    if share:
+        sys.stdout.write(f"  the child alone is {share / shares[1]:.2g} times cheaper than that\n")
+        bench.least(
+            "cheaper than CodeCarbon at 1 Hz, once started", share / sum(shares[:2]), CODECARBON
+        )
+
+
+def asked(process: subprocess.Popen[bytes]) -> float:
+    """The processor seconds that it says it has used, ended threads included."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
 
 
 def life(bench: Bench, seconds: float) -> None:
@@ -231,8 +243,7 @@ def main() -> int:
         bench = Bench(os.path.join(directory, "home"))
         bench.environment |= build(Path(directory))
         sampling(bench, given.rounds)
-        ours = whole(bench, given.seconds)
-        carbon(bench, given.seconds, ours)
+        steady(bench, given.seconds)
         life(bench, given.life)
     return 1 if bench.missed else 0
 

@@ -50,10 +50,10 @@ def main() -> int:
 
 def _starts(rounds: int) -> bool:
     os.makedirs(STAGE, exist_ok=True)
-    ways: dict[str, Callable[[Path], None]] = {
+    ways: dict[str, Callable[[Path, Order], None]] = {
         "posix_spawn": _bare,
-        "sandbox": lambda state: _enclosed(state, with_space=False),
-        "sandbox and its space": lambda state: _enclosed(state, with_space=True),
+        "sandbox": lambda state, order: _enclosed(state, order, with_space=False),
+        "sandbox and its space": lambda state, order: _enclosed(state, order, with_space=True),
     }
     taken: dict[str, list[float]] = {name: [] for name in ways}
     with tempfile.TemporaryDirectory() as directory:
@@ -69,15 +69,16 @@ def _starts(rounds: int) -> bool:
     return added <= ADDED_MS
 
 
-def _apart(way: Callable[[Path], None], state: Path) -> float:
+def _apart(way: Callable[[Path, Order], None], state: Path) -> float:
     """The time of one start, in a process of its own: each leaves its mounts behind."""
+    order = Order(start=an_order(TRUE, disk_mib=1024), uid=UID, see=(), nodes=())
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         code = 1
         try:
             began = time.perf_counter()
-            way(state)
+            way(state, order)
             os.write(write, repr(time.perf_counter() - began).encode())
             code = 0
         except BaseException:  # noqa: BLE001 -- a forked child must not return
@@ -91,7 +92,7 @@ def _apart(way: Callable[[Path], None], state: Path) -> float:
     return float(said)
 
 
-def _bare(_state: Path) -> None:
+def _bare(_state: Path, _order: Order) -> None:
     os.waitpid(os.posix_spawn(TRUE, [TRUE], {}), 0)
 
 
@@ -100,13 +101,12 @@ class _Spaceless(Enclosure):
 
     def make_space(self) -> None:
         at = Path(STAGE, "plain")
-        for name in ("work", "temporary"):
+        for name in ("own", "temporary"):
             (at / name).mkdir(parents=True)
         self.space = scratch.Space(image=at, at=str(at))
 
 
-def _enclosed(state: Path, *, with_space: bool) -> None:
-    order = Order(start=an_order(TRUE, disk_mib=1024), uid=UID, see=(), nodes=())
+def _enclosed(state: Path, order: Order, *, with_space: bool) -> None:
     files = AttemptFiles(state / "attempts", order.start.attempt)
     files.at.mkdir(parents=True)
     kind = Enclosure if with_space else _Spaceless

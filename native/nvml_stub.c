@@ -130,6 +130,7 @@ static void limit_path(const struct gpu *gpu, const char *draft, char *out, size
 }
 static int limit_set(const struct gpu *gpu, unsigned *out) {
     char path[4096];
+    if (still) return 0;
     limit_path(gpu, "", path, sizeof path);
     FILE *file = fopen(path, "r");
     if (!file) return 0;

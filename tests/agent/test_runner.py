@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ouvrage.adapters.sandbox_cgroup import group, standing
+from ouvrage.agent.enclosure import group_prefix
 from tests.support.meter import SOURCES, until
 from tests.support.orders import an_order, missing
 from tests.support.runner_server import RunnerServer
@@ -62,6 +64,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
         made.kill()
     if made.server.up:
         made.server.stop()
+    for name in standing(group_prefix(made.state)):
+        group(name).kill()
     if os.environ.get("SHOW_AGENT"):
         print((made.state.parent / "agent.txt").read_text())
 

@@ -58,7 +58,7 @@ def test_what_it_used_is_the_kernel_s_own_account(node: Node) -> None:
 
 
 def test_space_used_is_counted_and_limited(node: Node) -> None:
-    start = an_order("dd", "if=/dev/zero", "of=/work/f", "bs=1M", "count=40")
+    start = an_order("dd", "if=/dev/zero", "of=/scratch/f", "bs=1M", "count=40")
     ended = node.run(start)
     assert ended["outcome"] == "failed"
     assert "No space left" in node.log(start)
@@ -149,7 +149,7 @@ def _supervisor_of(files: AttemptFiles) -> int:
 
 
 def test_an_attempt_that_was_started_is_never_started_again(node: Node) -> None:
-    start = an_order("sh", "-c", "echo once >> /work/n; wc -l < /work/n")
+    start = an_order("sh", "-c", "echo once >> /scratch/n; wc -l < /scratch/n")
     node.run(start)
     files = node.files(start)
     (files / RESULT).unlink()
@@ -175,7 +175,7 @@ def test_the_owner_s_own_work_may_run_without_a_sandbox(node: Node) -> None:
     start = an_order("sh", "-c", script, isolation="none", outputs=outputs)
     ended = node.run(start)
     assert (ended["outcome"], ended["exit_code"], ended["isolation"]) == ("failed", 4, "none")
-    assert node.log(start).split() == ["0", "/run/ouvrage/scratch/work", "shadow"]
+    assert node.log(start).split() == ["0", "/run/ouvrage/scratch/own", "shadow"]
     assert (node.files(start) / "outputs" / "out").read_text() == "x\n"
     assert ended["used"]["processes"] == 2  # the shell and id
 

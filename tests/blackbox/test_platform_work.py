@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -97,48 +96,30 @@ def test_from_an_offer_to_a_finished_job(ouvrage: Home, state: Path, tmp_path: P
     assert verified.code == 0, verified.out
 
 
+def _into(owner: Home, lease: str, name: str, *command: str) -> str:
+    """Submit a job into a lease; its id."""
+    said = owner("job", "submit", "--lease", lease, "--name", name, "--json", "--", *command)
+    return _good(said).json["job"]
+
+
+def _is(state: str) -> Callable[[Said], bool]:
+    return lambda said: said.json["state"] == state
+
+
+TICKS = "until [ -e /scratch/never ]; do sleep 0.05; n=$((n+1)); echo tick $n; [ $n -lt 400 ] || exit 0; done"
+
+
 def test_a_lease_of_ones_own_a_queue_in_it_and_a_restart_in_between(
-    ouvrage: Home, state: Path, tmp_path: Path
+    ouvrage: Home, state: Path
 ) -> None:
     owner = _up(ouvrage, state)
     _until(owner, "node", "list", "--json", holds=lambda said: len(said.json) == 1)
-    _good(
-        owner("offer", "create", "small", "--cpus", "1", "--memory", "128MiB", "--price", "0.10/h")
-    )
-    lease = _good(owner("lease", "take", "small", "--for", "1h", "--json")).json
-    gate = "until [ -e /scratch/never ]; do sleep 0.05; n=$((n+1)); echo tick $n; [ $n -lt 400 ] || exit 0; done"
-    first = _good(
-        owner(
-            "job",
-            "submit",
-            "--lease",
-            lease["code"],
-            "--name",
-            "long",
-            "--json",
-            "--",
-            "sh",
-            "-c",
-            gate,
-        )
-    ).json
-    second = _good(
-        owner(
-            "job",
-            "submit",
-            "--lease",
-            lease["code"],
-            "--name",
-            "next",
-            "--json",
-            "--",
-            "echo",
-            "hello",
-        )
-    ).json
-    _until(
-        owner, "job", "show", "long", "--json", holds=lambda said: said.json["state"] == "running"
-    )
+    terms = ("--cpus", "1", "--memory", "128MiB", "--price", "0.10/h")
+    _good(owner("offer", "create", "small", *terms))
+    lease = _good(owner("lease", "take", "small", "--for", "1h", "--json")).json["code"]
+    first = _into(owner, lease, "long", "sh", "-c", TICKS)
+    second = _into(owner, lease, "next", "echo", "hello")
+    _until(owner, "job", "show", "long", "--json", holds=_is("running"))
     why = _good(owner("job", "explain", "next", "--json")).json
     assert why["code"] in ("placement/lease-busy", "placement/lease-behind")
     following = subprocess.Popen(
@@ -149,29 +130,17 @@ def test_a_lease_of_ones_own_a_queue_in_it_and_a_restart_in_between(
     url = (state / "server.url").read_text().strip()
     os.kill(int((state / "server.pid").read_text()), signal.SIGKILL)
     owner = _up(ouvrage, state, url.removeprefix("http://"))
-    cancelled = _until(
-        owner, "job", "cancel", "long", "--why", "enough", holds=lambda said: said.code == 0
-    )
-    assert "told to stop" in cancelled.out
-    rest = following.stdout.read()  # to its end
+    cancel = ("job", "cancel", "long", "--why", "enough")
+    assert "told to stop" in _until(owner, *cancel, holds=lambda said: said.code == 0).out
+    seen += following.stdout.read()  # to its end
     following.stdout.close()
     assert following.wait(60) == 0
-    ticks = [
-        int(line.split()[1]) for line in (seen + rest).splitlines() if line.startswith(b"tick")
-    ]
+    ticks = [int(line.split()[1]) for line in seen.splitlines() if line.startswith(b"tick")]
     assert ticks == list(range(1, len(ticks) + 1))
     assert len(ticks) > 1
-    _until(
-        owner,
-        "job",
-        "show",
-        second["job"],
-        "--json",
-        holds=lambda said: said.json["state"] == "done",
-    )
-    assert json.loads(owner("job", "show", first["job"], "--json").out)["state"] == "cancelled"
-    released = _good(owner("lease", "release", lease["code"]))
-    assert "has ended" in released.first
+    _until(owner, "job", "show", second, "--json", holds=_is("done"))
+    assert owner("job", "show", first, "--json").json["state"] == "cancelled"
+    assert "has ended" in _good(owner("lease", "release", lease)).first
     assert owner("node", "unlist", "nobody").code == 2
     _good(owner("down", "--state", str(state)))
     books = replace(ouvrage, environment={**ouvrage.environment, "OUVRAGE_HOME": str(state)})

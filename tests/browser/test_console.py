@@ -100,9 +100,9 @@ def test_another_tenant_sees_nothing_of_the_first(browser: Browser, working: Wor
     with tab(browser, working) as page:
         sign_in(page, made["login"], made["password"])
         assert page.locator("nav a").all_inner_texts() == [
-            "Today", "Jobs", "Offers and leases", "Tenants and budgets", "Audit",
+            "Today", "Jobs", "Offers and leases", "Tenants and budgets", "Money", "Quotes", "Audit",
         ]  # fmt: skip
-        for path in ("/", "/jobs?all=1", "/offers", "/tenants", "/audit"):
+        for path in ("/", "/jobs?all=1", "/offers", "/tenants", "/money", "/audit"):
             page.goto(path)
             said = page.content()
             assert not re.search("acme|secret-work|node-1|" + job["job"], said), path
@@ -113,6 +113,7 @@ def test_another_tenant_sees_nothing_of_the_first(browser: Browser, working: Wor
             f"/jobs/{job['job']}/log",
             f"/leases/{start.lease}",
             "/tenants/acme",
+            "/money?org=acme",
         ):
             answer = page.goto(path)
             assert answer is not None
@@ -125,7 +126,7 @@ def test_another_tenant_sees_nothing_of_the_first(browser: Browser, working: Wor
 
 
 PAGES = ("/", "/nodes", "/nodes/node-1", "/jobs", "/jobs/JOB", "/offers", "/offers/standard", "/leases/LEASE",
-         "/tenants", "/tenants/acme", "/books", "/audit", "/nodes/none")  # fmt: skip
+         "/tenants", "/tenants/acme", "/money", "/money?org=acme", "/books", "/quotes", "/audit", "/nodes/none")  # fmt: skip
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -167,6 +168,39 @@ def picture(page: Page, name: str) -> None:
     if SHOTS:
         file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "today"
         page.screenshot(path=Path(SHOTS) / f"{file}.png", full_page=True)
+
+
+def test_a_tenant_sees_what_it_owes_before_the_bill(browser: Browser, working: Working):
+    twin = working.node()
+    working.offer("standard", rate="0.36")
+    made = working.owner.post("/v1/organisations", {"name": "acme", "admin": "ann"})
+    with tab(browser, working) as page:
+        sign_in(page, "admin", working.server.password)
+        page.goto("/money?org=acme")
+        opened(page, "Note a payment")
+        page.get_by_label("Amount").last.fill("2.50")
+        page.get_by_role("button", name="Note it").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("left to spend 2.50 EUR")
+    ann = working.server.signed_in(made["login"], made["password"])
+    working.submit(ann, name="train")
+    working.engine.observe()
+    twin.ask()
+    start = twin.starts[0]
+    twin.report([twin.began(start.attempt)])
+    working.clock.move(100_000_000)
+    with tab(browser, working) as page:
+        sign_in(page, made["login"], made["password"])
+        page.goto("/money")
+        expect(page.get_by_role("row", name="train").first).to_contain_text("0.01 EUR")
+        opened(page, "Set a budget")
+        page.get_by_label("Amount").fill("1.00")
+        page.get_by_role("button", name="Set it").click()
+        expect(page.get_by_role("row").filter(has_text="work is stopped")).to_contain_text(
+            "1.00 EUR"
+        )
+        twin.report([twin.ended(start.attempt)])
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("left to spend 2.49 EUR")
 
 
 def test_the_pages_say_the_same_without_a_script_and_in_french(browser: Browser, working: Working):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 import pytest
 
 from ouvrage.adapters import nvml_place
-from ouvrage.adapters.gpu_port import ABOUT, NAMES, Lost, Unavailable, believable
+from ouvrage.adapters.gpu_port import ABOUT, NAMES, OFTEN, Lost, Rare, Unavailable, believable
 from ouvrage.adapters.nvml_twin import NvmlTwin
 from tests.support.meter import SOURCES
 from tests.support.nvml import Cards
@@ -237,3 +237,17 @@ def test_errors_of_a_card_are_told_once() -> None:
 def test_where_nothing_went_wrong_there_are_no_errors(subject: Callable[[int], Subject]) -> None:
     made = subject(1)
     assert made.ask(("open",), ("read", 0, 0), ("errors",))[-1] == [None, []]
+
+
+def test_what_changes_rarely_is_said_again_only_when_it_changed() -> None:
+    said, heard = Rare(), Rare()
+    first, second = list(range(len(NAMES))), [7 * n for n in range(len(NAMES))]
+    assert heard.completed(0, first[:OFTEN]) is None, "nothing whole came before it"
+    told = [said.shortened(0, list(values)) for values in (first, first, second, first)]
+    assert [len(values) for values in told] == [len(NAMES), OFTEN, len(NAMES), len(NAMES)]
+    assert [heard.completed(0, values) for values in told] == [first, first, second, first]
+    said.forget(0)
+    assert len(said.shortened(0, list(first))) == len(NAMES)
+    assert heard.completed(0, first[:3]) is None
+    heard.forget(0)
+    assert heard.completed(0, first[:OFTEN]) is None

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from ouvrage.adapters.gpu_port import CardLimits, Refused
+from ouvrage.adapters.limit_port import CardLimits, Refused
 from ouvrage.adapters.nvml_twin import LimitsTwin
 from ouvrage.meter.limits_child import answer
 from tests.support.meter import SOURCES

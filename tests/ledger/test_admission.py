@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from ouvrage.base.canonical import canonical
 from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.admission import admit, payload_fault
-from ouvrage.ledger.kinds import KINDS, Unread, payload_of, read
+from ouvrage.ledger.kinds import KINDS, RUN_KINDS, Unread, payload_of, read
+from ouvrage.ledger.other_kinds import OTHER_KINDS
 from ouvrage.ledger.shapes import shape_of
 from ouvrage.model.records import Conflict, Withdrawal
 from ouvrage.model.runs import RunEnded, RunMarks, RunSpans, RunStarted
@@ -119,3 +120,10 @@ def test_floats_and_strangers_are_refused_when_written() -> None:
     for odd in (1.0, object(), {"a": 1}):
         with pytest.raises(TypeError):
             payload_of(Withdrawal(why=cast("str", odd)))
+
+
+def test_the_kinds_of_a_run_are_known_apart_and_they_alone_are_named_so() -> None:
+    named = {kind for key, kind in KINDS.items() if key[0].startswith("run.")}
+    assert named == set(RUN_KINDS)
+    assert len(RUN_KINDS) + len(OTHER_KINDS) == len(KINDS), "no name and version twice"
+    assert ("run.nothing", 1) not in KINDS

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ouvrage.adapters.catalogues.made import made
+from ouvrage.adapters.market_terms import Billings
 from ouvrage.adapters.profile_files import profile_in
 from ouvrage.adapters.rate_files import load_plan, shipped_names, usage_from
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text, fixed
 from ouvrage.base.time import utc_text
-from ouvrage.cli.quote import Billings
 from ouvrage.metering.timeuse import KEYS
 from ouvrage.model.offers import ExchangeRate, MarketOffer
 from ouvrage.planning.offer_screen import cheapest, columns_of, lower_bounds, work_of

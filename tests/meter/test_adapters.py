@@ -11,9 +11,10 @@ from ouvrage.adapters.cgroup import Cgroup
 from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.home import source_id
 from ouvrage.adapters.kept_file import KeptFile, Room
-from ouvrage.adapters.process_tree import PAGE, TICK_US, Births, ProcessTree, Rising
+from ouvrage.adapters.process_tree import AFRESH, PAGE, TICK_US, Births, ProcessTree, Rising
 from ouvrage.adapters.procfs import HostCounters, cpu_model, memory_bytes
 from ouvrage.base.errors import OuvrageError
+from tests.support.meter import until
 
 
 def put(root: Path, files: dict[str, str]) -> str:
@@ -164,6 +165,54 @@ def test_what_a_vanished_thread_waited_stays_in_the_sum(tmp_path: Path) -> None:
     assert values["processes"] == 1
 
 
+def test_of_a_process_that_did_not_run_nothing_else_is_read(tmp_path: Path) -> None:
+    process(tmp_path, 10, 1, 100, 1_000_000)
+    tree = ProcessTree(1000, Room(0), str(tmp_path))
+    tree.add(10)
+    first = tree.read()
+    process(tmp_path, 10, 1, 900, 1_000_000)
+    process(tmp_path, 11, 10, 50)
+    assert tree.read() == first, "its thread did not run, so nobody was started either"
+    process(tmp_path, 10, 1, 900, 2_000_000)
+    until(lambda: tree.read()["processes"] == 2, "the next listing")
+    values = tree.read()
+    assert values["cpu_user_us"] == (900 + 5 + 50 + 5) * TICK_US
+    assert (values["run_delay_us"], values["processes"]) == (2000, 2)
+
+
+def test_the_memory_of_one_at_rest_is_looked_at_all_the_same(tmp_path: Path) -> None:
+    process(tmp_path, 10, 1, 100)
+    tree = ProcessTree(1000, Room(0), str(tmp_path))
+    tree.add(10)
+    assert tree.read()["rss_bytes"] == 3 * PAGE
+    path = tmp_path / "10/stat"
+    path.write_text(path.read_text().replace(" 4096 3 ", " 4096 7 "))
+    seen = [tree.read()["rss_bytes"] for _ in range(AFRESH)]
+    assert (seen[0], seen[-1]) == (3 * PAGE, 7 * PAGE)
+
+
+def test_where_the_kernel_counts_no_time_on_a_core_everything_is_read(tmp_path: Path) -> None:
+    process(tmp_path, 10, 1, 100)
+    (tmp_path / "10/task/10/schedstat").write_text("0 0 0\n")
+    tree = ProcessTree(1000, Room(0), str(tmp_path))
+    tree.add(10)
+    before = tree.read()["cpu_user_us"]
+    (tmp_path / "10/stat").write_text(stat(10, 1, 900))
+    assert (before, tree.read()["cpu_user_us"]) == (105 * TICK_US, 905 * TICK_US)
+
+
+def test_one_that_waits_for_a_core_is_seen_until_it_sleeps(tmp_path: Path) -> None:
+    process(tmp_path, 10, 1, 100)
+    path = tmp_path / "10/task/10/status"
+    asleep = path.read_text()
+    path.write_text(asleep.replace("\tS", "\tR"))
+    tree = ProcessTree(1000, Room(0), str(tmp_path))
+    tree.add(10)
+    assert [tree.read()["running"], tree.read()["running"]] == [1, 1]
+    path.write_text(asleep)
+    assert tree.read()["running"] == 0
+
+
 def test_a_sum_that_must_not_fall_is_held_and_then_goes_on_rising() -> None:
     rising = Rising()
     assert [rising.take(raw) for raw in (100, 150, 60, 160)] == [100, 150, 150, 160]
@@ -181,6 +230,21 @@ def test_a_file_is_kept_open_only_while_there_is_room(tmp_path: Path) -> None:
     second.close()
     assert room.left == 1
     assert KeptFile(f"{tmp_path}/none", room).read() is None
+
+
+def test_what_the_kernel_hands_out_by_the_page_is_read_to_its_end(tmp_path: Path) -> None:
+    """Of a long list of the kernel's own, one reading gives a page at most."""
+    maps = "/proc/self/maps"
+    with open(maps, "rb", buffering=0) as file:
+        assert len(file.read(100_000)) < 8192
+    table, whole = KeptFile(maps, Room(1)).read() or b"", Path(maps).read_bytes()
+    assert len(table) > 8192
+    assert table.splitlines()[-1] == whole.splitlines()[-1]
+    put(tmp_path, {"long": "x" * 300_000, "short": "y" * 2048})
+    assert len(KeptFile(f"{tmp_path}/long", Room(1)).read() or b"") == 262_144
+    short = KeptFile(f"{tmp_path}/short", Room(1))
+    assert [len(short.read() or b""), len(short.read() or b"")] == [2048, 2048]
+    assert KeptFile(f"{tmp_path}/long", Room(0), 100).read() == b"x" * 100
 
 
 def test_one_source_however_many_come_first(tmp_path: Path) -> None:

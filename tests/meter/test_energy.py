@@ -223,6 +223,34 @@ class TestFeed:
         assert fed.feed.pid not in (0, first)
         fed.feed.finish(fed.now)
 
+    def test_lines_wait_in_the_pipe_and_silence_is_noticed_when_it_was(self) -> None:
+        """What one that is heard says is taken when that could change anything; each line is dated."""
+        fed = Fed("")
+        fed.feed.finish(fed.now)
+        began = fed.now
+        at = [began, began + SECOND, began + 2 * SECOND]
+        lines = "".join(f"""print('{{"k":"read","t":{t}}}')\n""" for t in at[1:])
+        told = f"""print('{{"k":"read","t":{at[0]}}}', flush=True)\n"""
+        fed = Fed(
+            f"import sys\n{told}sys.stdin.read(1)\n{lines}sys.stdout.flush()\nsys.stdin.read()"
+        )
+        fed.now = began
+        fed.until(lambda: fed.said, "a first word")
+        os.write(fed.feed._requests, b"!")
+        fed.look(2)
+        assert [line["t"] for line in fed.said] == at[:1], "it is not due yet"
+
+        def whole() -> bool:
+            fed.feed.read(fed.now, everything=True)
+            return len(fed.said) == 3
+
+        until(whole, "what waited")
+        fed.look(2.9)
+        assert fed.codes() == set(), "the last line is of two seconds after the begin"
+        fed.look(0.2)
+        assert fed.codes() == {"x/silent"}
+        fed.feed.finish(fed.now)
+
     def test_one_that_will_not_end_is_left_and_has_no_successor(self) -> None:
         fed = Fed(SPEAKS % "import signal; signal.signal(15, lambda *_: None); time.sleep(30)")
         fed.until(lambda: fed.said, "a first word")

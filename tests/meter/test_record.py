@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from ouvrage.meter.spool_file import SpoolFile
 from ouvrage.metering.spool import read_spool
 from tests.support.meter import Meter, until
 
@@ -105,8 +107,11 @@ def test_samples_come_once_a_second_from_the_whole_tree(meter: Meter) -> None:
     assert sum(value or 0 for value in used) > 750_000
     assert max(value or 0 for value in meter.column("processes")) == 2
     assert max(value or 0 for value in meter.column("rss_bytes")) > 4_000_000
-    for name in ("run_delay_us", "host_busy_us", "ctx_involuntary", "memory_available_bytes"):
+    for name in ("run_delay_us", "ctx_involuntary"):
         assert None not in meter.column(name), name
+    for name in ("host_busy_us", "memory_available_bytes"):
+        column = meter.column(name)
+        assert None not in (column[0], column[-1]), name
 
 
 def test_a_gap_is_a_gap(meter: Meter) -> None:
@@ -160,6 +165,36 @@ def test_a_disk_that_fills_up_is_a_warning(meter: Meter) -> None:
     assert meter.spools()[0].stat().st_size <= 1500
     spool = read_spool(meter.spools()[0].read_text().splitlines(keepends=True))
     assert spool.outcome == "lost"
+
+
+def test_of_a_flush_that_broke_off_the_whole_lines_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are written in one piece: what is cut is the line in the middle and those behind it."""
+    spool = SpoolFile(tmp_path / "s.ndjson")
+    spool.open({"k": "run"})
+    for number in range(4):
+        spool.write({"k": "note", "n": number})
+    really, room = os.write, [40]
+
+    def narrow(fd: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        took = min(room[0], len(data))
+        room[0] -= took
+        return really(fd, data[:took])
+
+    monkeypatch.setattr(os, "write", narrow)
+    spool.flush()
+    assert spool.trouble
+    on_disk = (tmp_path / "s.ndjson").read_text()
+    assert on_disk == '{"k":"run"}\n{"k":"note","n":0}\n{"k":"note","n":1}\n'
+    assert len(list(spool.lines())) == 5
+    room[0] = 1000
+    spool.flush()
+    assert (tmp_path / "s.ndjson").read_text() == "".join(spool.lines())
+    assert [json.loads(line).get("n") for line in spool.lines()] == [None, 0, 1, 2, 3]
+    spool.close()
 
 
 def test_a_home_that_is_deleted_meanwhile_is_a_warning(meter: Meter) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ouvrage.base.time import utc_us
 from ouvrage.store.audit import audit
-from tests.platform.working import Working
+from tests.platform.working import Clock, Working, working_on
 from tests.support.server import Client
 
 S = 1_000_000
 H = 3600 * S
-MONTH = "2026-09"
+MONTH = "2031-09"
 """The month of the clock that tests move."""
 
 
@@ -55,6 +57,15 @@ def lawful(working: Working) -> None:
 
 
 @pytest.fixture
+def working(tmp_path: Path) -> Iterator[Working]:
+    """As elsewhere, but on a day of September, so that months end where these tests say."""
+    clock = Clock()
+    clock.move(utc_us("2031-09-21T12:00:00Z") - clock())
+    with working_on(tmp_path / "state", clock=clock) as made:
+        yield made
+
+
+@pytest.fixture
 def acme(working: Working) -> tuple[Any, Client]:
     """A node, an offer at 0.36 an hour, a tax, and a tenant that pays in advance and has paid 10."""
     twin = working.node()
@@ -86,12 +97,20 @@ def test_what_the_machine_broke_costs_nothing_and_the_second_try_is_charged(
     working: Working, acme: Any
 ) -> None:
     twin, ann = acme
-    other = working.node("node-2")
-    attempt = started(working, twin if working.engine else other, ann, name="train")
+    attempt = started(working, twin, ann, name="train")
     done(working, twin, attempt, H, outcome="hardware", cause="hardware")
     assert usage(ann)["cost"] == "0"
     draft = ann.get("/v1/invoices/draft", params={"period": MONTH})
     assert [each["why"] for each in draft["not_charged"]] == ["hardware"]
+    other = working.node("node-2")
+    twin.ask()
+    working.engine.observe()
+    other.ask()
+    (again,) = other.starts
+    other.report([other.began(again.attempt)])
+    done(working, other, again.attempt, H)
+    assert usage(ann)["cost"] == "0.36"
+    assert [each["cost"] for each in usage(ann, by="job")["rows"]] == ["0.36"]
     lawful(working)
 
 
@@ -173,20 +192,20 @@ def test_months_are_charged_as_they_end_and_invoiced_without_a_gap(
     assert draft["running"] == "0"
     assert draft["shown"]["headline"].startswith("Projet de facture :")
     first = working.owner.post("/v1/invoices", {"org": "acme", "period": MONTH})
-    assert first["number"] == "2026-0001"
+    assert first["number"] == "2031-0001"
     assert Decimal(first["net"]) + Decimal(first["tax"]) == Decimal(first["total"])
     done(working, twin, attempt, 5 * H)
-    second = working.owner.post("/v1/invoices", {"org": "acme", "period": "2026-10"})
-    assert second["number"] == "2026-0002"
+    second = working.owner.post("/v1/invoices", {"org": "acme", "period": "2031-10"})
+    assert second["number"] == "2031-0002"
     cost = Decimal("0.36") * (12 * 24 + 5)
     assert Decimal(first["charged"]) + Decimal(second["charged"]) == cost
-    assert usage(ann, period="2026")["cost"] == str(cost.normalize())
-    again = working.owner("POST", "/v1/invoices", {"org": "acme", "period": "2026-10"})
+    assert usage(ann, period="2031")["cost"] == str(cost.normalize())
+    again = working.owner("POST", "/v1/invoices", {"org": "acme", "period": "2031-10"})
     assert again.json()["error"]["code"] == "invoice/empty"
     listed = ann.get("/v1/invoices")["items"]
-    assert [each["number"] for each in listed] == ["2026-0002", "2026-0001"]
+    assert [each["number"] for each in listed] == ["2031-0002", "2031-0001"]
     lawful(working)
-    statement = ann.get("/v1/statements", params={"period": "2026"})
+    statement = ann.get("/v1/statements", params={"period": "2031"})
     total = sum(Decimal(each["amount"]) for each in statement["lines"])
     assert Decimal(statement["opening"]) + total == Decimal(statement["closing"])
     assert statement["closing"] == usage(ann)["account"]["balance"]
@@ -205,15 +224,20 @@ def test_an_invoice_is_shown_as_page_and_paper_and_given_back_by_a_credit_note(
     assert made["work"][0]["cost_per_unit"] == "0.06"
     page = ann("GET", f"/v1/invoices/{made['number']}/page", params={"lang": "fr"})
     assert page.headers["content-type"].startswith("text/html")
-    assert "Facture 2026-0001" in page.text
+    assert "Facture 2031-0001" in page.text
     assert "4 Main Street" in page.text
     paper = ann("GET", f"/v1/invoices/{made['number']}/paper")
     assert paper.content.startswith(b"%PDF")
     assert ann("GET", "/v1/invoices/draft/paper", params={"period": MONTH}).status_code == 200
-    note = working.owner.post(f"/v1/invoices/{made['number']}/credit", {"why": "wrong project"})
-    assert (note["number"], note["net"], note["total"]) == ("2026-0002", "-0.36", "-0.43")
+    only = {"why": "wrong project", "charges": [made["lines"][0]["charge"]]}
+    strange = {"why": "wrong project", "charges": ["0" * 32]}
+    assert (
+        working.owner("POST", f"/v1/invoices/{made['number']}/credit", strange).status_code == 404
+    )
+    note = working.owner.post(f"/v1/invoices/{made['number']}/credit", only)
+    assert (note["number"], note["net"], note["total"]) == ("2031-0002", "-0.36", "-0.43")
     assert usage(ann)["account"]["balance"] == "10"
-    assert "2026-0001" in str(note["shown"]["about"])
+    assert "2031-0001" in str(note["shown"]["about"])
     refused = working.owner("POST", f"/v1/invoices/{made['number']}/credit", {"why": "again"})
     assert refused.json()["error"]["code"] == "invoice/nothing-left"
     shown = ann.get(f"/v1/invoices/{made['number']}")
@@ -256,7 +280,7 @@ def test_a_tenant_sees_no_others_money_and_records_no_payment(working: Working, 
     ):  # fmt: skip
         answer = rival("GET", path)
         assert answer.status_code == 404, path
-        assert "2026-0001" not in answer.text or "invoice" in answer.json()["error"]["code"]
+        assert "2031-0001" not in answer.text or "invoice" in answer.json()["error"]["code"]
     assert rival.get("/v1/invoices")["items"] == []
     assert ann("POST", "/v1/payments", {"org": "acme", "amount": "5"}).status_code == 403
     assert ann("POST", "/v1/invoices", {"org": "acme", "period": MONTH}).status_code == 403
@@ -275,7 +299,7 @@ def test_a_tenant_sees_no_others_money_and_records_no_payment(working: Working, 
         ("/v1/invoices", {"org": "acme", "period": "2099-01"}, "invoice/too-early"),
         ("/v1/invoices", {"org": "acme", "period": MONTH}, "invoice/empty"),
         ("/v1/invoices", {"org": "acme", "period": "soon"}, "request/invalid"),
-        ("/v1/invoices/2026-0009/credit", {"why": "wrong"}, "invoice/unknown"),
+        ("/v1/invoices/2031-0009/credit", {"why": "wrong"}, "invoice/unknown"),
         ("/v1/taxes", {"rate": "20"}, "request/invalid"),
     ],
 )
@@ -298,7 +322,7 @@ def test_a_payment_sent_twice_under_one_key_is_one(working: Working, acme: Any) 
 
 
 def test_the_tables_are_what_the_facts_state(working: Working, acme: Any, tmp_path: Path) -> None:
-    from ouvrage.store.platform.dues_rebuild import dues_law
+    from ouvrage.store.platform.dues_rebuild import dues_law, rebuild_odd_dues
 
     twin, ann = acme
     ann.post("/v1/budgets", {"project": "main", "amount": "3"})
@@ -311,3 +335,6 @@ def test_the_tables_are_what_the_facts_state(working: Working, acme: Any, tmp_pa
     with working.server.platform.writing() as tx:
         tx.connection.exec_driver_sql("UPDATE charges SET nano = nano + 1")
     assert len(list(law.check(store.records()))) == 1
+    assert rebuild_odd_dues(store)
+    assert list(law.check(store.records())) == []
+    assert not rebuild_odd_dues(store)

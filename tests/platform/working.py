@@ -11,11 +11,12 @@ from typing import Any
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.ledger.facts import Recorded
+from ouvrage.server.context import Settings
 from ouvrage.server.engine import Embedded
 from ouvrage.server.reconcile import reconcile
 from ouvrage.server.work_limits import WorkLimits
 from tests.support.runner_twin import Twin, inventory
-from tests.support.server import Client, Running, running
+from tests.support.server import QUICK, Client, Running, running
 
 
 class Clock:
@@ -79,10 +80,12 @@ class Working:
 
 
 @contextmanager
-def working_on(state: Path, *, clock: Clock | None = None, **limits: Any) -> Iterator[Working]:
+def working_on(
+    state: Path, *, clock: Clock | None = None, settings: Settings = QUICK, **limits: Any
+) -> Iterator[Working]:
     """A platform whose loops look only at what tests tell them to."""
     clock, made = clock or Clock(), WorkLimits(tick_us=0, **limits)
-    with running(state, copied=True, clock=clock, limits=made) as server:
+    with running(state, copied=True, settings=settings, clock=clock, limits=made) as server:
         engine = Embedded(platform=server.platform, token="test")
         work = Working(server, clock, engine)
         yield work

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.clock import new_id
-from ouvrage.agent.enclosure import Order
+from ouvrage.adapters.sandbox_cgroup import group, standing
+from ouvrage.agent.enclosure import Order, group_prefix
 from ouvrage.agent.files import RESULT, AttemptFiles
 from ouvrage.agent.nursery import Nursery
 from ouvrage.wire.runner import Start
@@ -20,7 +21,7 @@ def an_order(*command: str, **changed: Any) -> Start:
     told: dict[str, Any] = {
         "attempt": new_id(), "job": new_id(), "project": new_id(), "lease": new_id(),
         "label": "a job", "isolation": "sandbox", "command": list(command), "image": None,
-        "workdir": "/work", "environment": [], "secrets": [], "inputs": [], "outputs": [],
+        "workdir": "/scratch", "environment": [], "secrets": [], "inputs": [], "outputs": [],
         "volumes": [], "checkpoint": None, "devices": [], "cpus": [0], "memory_mib": 64,
         "disk_mib": 16, "pids": 64, "network": "none", "egress": [], "port": None, "unit": None,
         "unit_regex": None, "price": None, "time_limit_us": None, "grace_us": 1_000_000,
@@ -62,7 +63,12 @@ class Node:
         return (self.files(start) / "log").read_text("utf-8", "replace")
 
     def close(self) -> None:
+        """End what a test that failed left running: it would outlive the test."""
         self.nursery.close()
+        for name in standing(group_prefix(self.state)):
+            left = group(name)
+            left.kill()
+            left.remove()
 
 
 def missing() -> str | None:

@@ -22,7 +22,7 @@ from typing import Any
 from ouvrage.adapters.prepared import Prepared
 from ouvrage.base.errors import OuvrageError
 
-USER, HOME = 1000, "/work"
+USER, HOME = 1000, "/scratch"
 TMP, SHM = "/tmp", "/dev/shm"  # noqa: S108 -- the sandbox's own
 HOST = "job"
 METER = "/run/meter"

@@ -8,12 +8,15 @@ rented container these are the true size of the machine; the host's totals are n
 from __future__ import annotations
 
 import os
+import re
 
 from ouvrage.adapters.kept_file import KeptFile, Room
 
 PPM = 1_000_000
 _NO_LIMIT = 1 << 60
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_REFAULTED = re.compile(rb"^workingset_refault\w* (\d+)$", re.MULTILINE)
+_BELOW_REFAULTED = re.compile(rb"^total_workingset_refault\w* (\d+)$", re.MULTILINE)
 
 
 class Cgroup:
@@ -74,12 +77,9 @@ class Cgroup:
 
         Of the group where it tells, else of the machine.
         """
-        told = _numbers(self._pages.read())
-        for beginning in (b"total_workingset_refault", b"workingset_refault"):
-            found = [value for name, value in told.items() if name.startswith(beginning)]
-            if found:
-                return sum(found) * _PAGE
-        return None
+        data = self._pages.read() or b""
+        found = _BELOW_REFAULTED.findall(data) or _REFAULTED.findall(data)
+        return sum(map(int, found)) * _PAGE if found else None
 
     def memory_bytes(self) -> int | None:
         """What the group uses of its memory, page cache included."""

@@ -9,7 +9,6 @@ as 9223372036854775794, all bits set, a load of 300 percent. ``believable`` turn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 FIELDS: dict[str, int] = {
@@ -21,14 +20,14 @@ FIELDS: dict[str, int] = {
     "power_usage_mw": 20_000_000,
     "energy_mj": 1 << 60,
     "temperature_c": 250,
-    "memory_temperature_c": 250,
     "clock_sm_mhz": 10_000,
-    "clock_memory_mhz": 50_000,
     "clock_reasons": (1 << 32) - 2,
     "pcie_tx_bytes": 1 << 62,
     "pcie_rx_bytes": 1 << 62,
     "pcie_tx_kb_s": 1 << 30,
     "pcie_rx_kb_s": 1 << 30,
+    "memory_temperature_c": 250,
+    "clock_memory_mhz": 50_000,
     "pcie_generation": 16,
     "pcie_width": 64,
     "ecc_corrected": 1 << 60,
@@ -43,6 +42,8 @@ its older figure, an average over a second on most cards since Ampere and an ins
 """
 
 NAMES = tuple(FIELDS)
+OFTEN = NAMES.index("memory_temperature_c")
+"""From this place on fields change rarely: they are read at some ticks only, and kept."""
 PLACE = {name: place for place, name in enumerate(NAMES)}
 BLANKS = frozenset((0xFFFFFFFF, 0x7FFFFFF0, 0x7FFFFFF1, 0x7FFFFFF2, 0x7FFFFFF3))
 _GREATEST = tuple(FIELDS.values())
@@ -70,50 +71,6 @@ class Lost(Exception):
     """This GPU does not answer any more."""
 
 
-class Refused(Exception):
-    """A limit was not set or told: ``permission``, ``unsupported``, ``lost``, ``silent``, ``driver``."""
-
-    def __init__(self, kind: str, words: str) -> None:
-        super().__init__(words)
-        self.kind = kind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardLimits:
-    """A card's power limit in milliwatts, what it may be, and what speaks against changing it.
-
-    None is what the card did not tell. ``processes`` are the ids of those that compute on it,
-    ``persistence`` is 0 where the driver forgets the limit with its last user.
-    """
-
-    index: int
-    uuid: str
-    name: str
-    limit_mw: int | None
-    least_mw: int | None
-    most_mw: int | None
-    default_mw: int | None
-    persistence: int | None
-    mig: bool
-    processes: list[int] | None
-
-
-class LimitLibrary(Protocol):
-    """A way to the power limits of this machine's GPUs."""
-
-    def open(self) -> None:
-        """Begin. Raises ``Unavailable``."""
-        ...
-
-    def look(self) -> list[CardLimits]:
-        """Every card that answers. Raises ``Refused``."""
-        ...
-
-    def set(self, uuid: str, milliwatts: int) -> int:
-        """Set a card's limit; what it reads afterwards. Raises ``Refused``."""
-        ...
-
-
 class GpuLibrary(Protocol):
     """A way to the GPUs of this machine."""
 
@@ -134,6 +91,33 @@ class GpuLibrary(Protocol):
         """Xid errors that the driver reported since it was last asked, of GPUs that were described:
         the index (None where it does not say) and the number. Never waits."""
         ...
+
+
+class Rare:
+    """What each card said last of what changes rarely, to complete the readings that leave it out."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, Reading] = {}
+
+    def forget(self, index: int) -> None:
+        """Another card may stand there now."""
+        self._said.pop(index, None)
+
+    def shortened(self, index: int, values: Reading) -> Reading:
+        """The reading without what it says again."""
+        rare = values[OFTEN:]
+        if self._said.get(index) == rare:
+            return values[:OFTEN]
+        self._said[index] = rare
+        return values
+
+    def completed(self, index: int, values: Reading) -> Reading | None:
+        """The whole reading; None where it is none, or nothing whole came before it."""
+        if len(values) == len(NAMES):
+            self._said[index] = values[OFTEN:]
+            return values
+        rare = self._said.get(index)
+        return None if rare is None or len(values) != OFTEN else values + rare
 
 
 def believable(name: str, value: int | None) -> int | None:

@@ -10,18 +10,21 @@ return nonsense, so this runs in a process of its own (``meter.gpu_probe``), nev
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
-from dataclasses import dataclass
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ouvrage.adapters.gpu_port import (
+    BLANKS,
+    FIELDS,
     NAMES,
+    OFTEN,
     PLACE,
     Identity,
     Lost,
     Reading,
     Unavailable,
-    cleaned,
     sound,
 )
 
@@ -34,8 +37,9 @@ _FIELD_IDS = {
     "pcie_tx_bytes": "NVML_FI_DEV_PCIE_COUNT_TX_BYTES",
     "pcie_rx_bytes": "NVML_FI_DEV_PCIE_COUNT_RX_BYTES",
 }
-_UNSIGNED_LONG = (2, 3)
-_SIGNED_LONG = 4
+_MEMBERS = ("valueType", "nvmlReturn", "value")
+_LETTERS = {0: "d", 1: "I", 2: "Q", 3: "Q", 4: "q"}
+"""How ``struct`` reads the types of a field that are believed, by the library's numbers for them."""
 
 
 def begun() -> Any:
@@ -62,6 +66,8 @@ class Nvml:
         self._gpus: dict[int, _Gpu] = {}
         self._count = 0
         self._events: Any = None
+        self._event: Any = None
+        self._wait: Callable[[], int] | None = None
 
     def open(self) -> int:
         """Load the library and begin."""
@@ -79,7 +85,7 @@ class Nvml:
     def read(self, index: int, tick: int) -> Reading:
         """One reading."""
         try:
-            return cleaned(self._gpu(index).read(tick, self._count))
+            return self._gpu(index).read(tick, self._count)
         except self._nvml.NVMLError_GpuIsLost as error:
             self._gpus.pop(index, None)
             raise Lost(str(error)) from error
@@ -101,6 +107,9 @@ class Nvml:
         try:
             if self._events is None:
                 self._events = nvml.nvmlEventSetCreate()
+                self._event = nvml.c_nvmlEventData_t()
+                place = ctypes.byref(self._event)
+                self._wait = partial(nvml.nvmlLib.nvmlEventSetWait_v2, self._events, place, 0)
             nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, self._events)
         except (nvml.NVMLError, AttributeError):
             return
@@ -108,16 +117,13 @@ class Nvml:
     def errors(self) -> list[tuple[int | None, int]]:
         """Xid errors since it was last asked; a set of events that fails is not asked again."""
         nvml, found = self._nvml, []
-        while self._events is not None and len(found) < MOST_ERRORS:
-            try:
-                event = nvml.nvmlEventSetWait_v2(self._events, 0)
-            except nvml.NVMLError as error:
-                if error.value not in _NO_NEWS:
-                    self._events = None
+        while self._wait is not None and len(found) < MOST_ERRORS:
+            code = self._wait()
+            if code:
+                if code not in _NO_NEWS:
+                    self._wait = None
                 break
-            except AttributeError:
-                self._events = None
-                break
+            event = self._event
             if event.eventType & nvml.nvmlEventTypeXidCriticalError:
                 found.append((self._index_of(event.device), int(event.eventData)))
         return found
@@ -134,51 +140,32 @@ class _Gpu:
 
     def __init__(self, nvml: Any, index: int, handle: Any) -> None:
         self.handle = handle
-        self._nvml = nvml
         self._index = index
         self._kept: Reading = [None] * len(NAMES)
         self._fields = _Fields(nvml, handle, _FIELD_IDS)
         self._rare_fields = _Fields(nvml, handle, _RARE_IDS)
-        self._often = _questions(nvml, handle, _OFTEN)
-        self._reasons = _reasons(nvml, handle)
-        self._energy = _questions(nvml, handle, _ENERGY_ALONE)
-        self._power = _questions(nvml, handle, _POWER_ALONE)
-        self._rarely = _questions(nvml, handle, _RARE)
-        self._traffic = _questions(nvml, handle, _TRAFFIC)
+        self._often = _Questions(nvml, handle, (*_OFTEN, _reasons(nvml)))
+        self._energy = _Questions(nvml, handle, _ENERGY_ALONE)
+        self._power = _Questions(nvml, handle, _POWER_ALONE)
+        self._rarely = _Questions(nvml, handle, _RARE)
+        self._traffic = _Questions(nvml, handle, _TRAFFIC)
 
     def read(self, tick: int, gpus: int) -> Reading:
         """What it says now; rare questions in turn, so that no tick is dear."""
         values = self._kept[:]
-        self._ask(self._often, values)
-        self._ask(self._reasons, values)
+        self._often.read(values)
         self._fields.read(values)
         if values[_ENERGY] is None:
-            self._ask(self._energy, values)
+            self._energy.read(values)
         if values[_POWER_AVERAGE] is None and values[_POWER_INSTANT] is None:
-            self._ask(self._power, values)
+            self._power.read(values)
         if tick == 0 or (tick + self._index) % RARELY == 0:
-            self._ask(self._rarely, values)
+            self._rarely.read(values)
             self._rare_fields.read(values)
-            for place in _KEPT:
-                self._kept[place] = values[place]
+            self._kept[OFTEN:] = values[OFTEN:]
         if tick % gpus == self._index and values[_TX_BYTES] is None:
-            self._ask(self._traffic, values)
+            self._traffic.read(values)
         return values
-
-    def _ask(self, questions: list[_Question], values: Reading) -> None:
-        """Ask; forget what this card will never answer. Raises the binding's error when lost."""
-        forget = None
-        for question in questions:
-            code = question.function(*question.arguments)
-            if not code:
-                for place, name in question.answers:
-                    values[place] = getattr(question.out, name)
-            elif code == _IS_LOST:
-                raise self._nvml.NVMLError(code)
-            elif code in _NEVER:
-                forget = question
-        if forget is not None:
-            questions.remove(forget)
 
 
 MOST_ERRORS = 64
@@ -187,13 +174,6 @@ _IS_LOST = 15
 _NEVER = frozenset((2, 3, 4, 13))  # invalid argument, not supported, no permission, no function
 _ENERGY, _POWER_AVERAGE, _POWER_INSTANT, _TX_BYTES = (
     PLACE[name] for name in ("energy_mj", "power_average_mw", "power_instant_mw", "pcie_tx_bytes")
-)
-_KEPT = tuple(
-    PLACE[name]
-    for name in (
-        *("clock_memory_mhz", "pcie_generation", "pcie_width", "ecc_corrected", "ecc_uncorrected"),
-        *("power_limit_mw", "memory_temperature_c"),
-    )
 )
 _Asked = tuple[str, str, tuple[int, ...], dict[str, str]]
 _UINT, _LONG = "c_uint", "c_ulonglong"
@@ -228,42 +208,75 @@ _TRAFFIC: tuple[_Asked, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """One call of the library into memory made once, and which fields the answer holds."""
-
-    function: Any
-    arguments: tuple[Any, ...]
-    out: Any
-    answers: tuple[tuple[int, str], ...]
+def _reasons(nvml: Any) -> _Asked:
+    """Why the clocks are where they are, under the old name where the library is old."""
+    name = "nvmlDeviceGetCurrentClocksEventReasons"
+    if getattr(nvml.nvmlLib, name, None) is None:
+        name = "nvmlDeviceGetCurrentClocksThrottleReasons"
+    return (name, _LONG, (), {"clock_reasons": "value"})
 
 
-def _questions(nvml: Any, handle: Any, asked: tuple[_Asked, ...]) -> list[_Question]:
-    """The questions that this library knows."""
-    found: list[_Question] = []
-    for name, kind, arguments, answers in asked:
-        function = getattr(nvml.nvmlLib, name, None)
-        if function is not None:
-            out = getattr(nvml, kind, None) or getattr(ctypes, kind)
-            place = out()
-            found.append(
-                _Question(
-                    function,
-                    (handle, *arguments, ctypes.byref(place)),
-                    place,
-                    tuple((PLACE[field], attribute) for field, attribute in answers.items()),
-                )
-            )
-    return found
+def _taken(numbers: Sequence[tuple[int, str]], size: int) -> str:
+    """How ``struct`` takes numbers out of memory: each by its offset and letter."""
+    form, at = "=", 0
+    for offset, letter in numbers:
+        form += f"{offset - at}x{letter}"
+        at = offset + struct.calcsize("=" + letter)
+    return f"{form}{size - at}x"
 
 
-def _reasons(nvml: Any, handle: Any) -> list[_Question]:
-    """Why the clocks are where they are, under the old name where the driver is old."""
-    names = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
-    asked: tuple[_Asked, ...] = tuple(
-        (name, _LONG, (), {"clock_reasons": "value"}) for name in names
-    )
-    return _questions(nvml, handle, asked)[:1]
+class _Questions:
+    """Calls whose answers come to lie in one block of memory, and leave it in one step.
+
+    Once a second everything that is touched is out of the processor's caches: what is dear is not
+    a call, but each further object that it needs.
+    """
+
+    def __init__(self, nvml: Any, handle: Any, asked: Sequence[_Asked]) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._make([one for one in asked if getattr(nvml.nvmlLib, one[0], None) is not None])
+
+    def _make(self, asked: Sequence[_Asked]) -> None:
+        self._asked = asked
+        kinds = [getattr(self._nvml, one[1], None) or getattr(ctypes, one[1]) for one in asked]
+        sizes = [(ctypes.sizeof(kind) + 7) // 8 * 8 for kind in kinds]
+        self._block = (ctypes.c_char * sum(sizes))()
+        self._calls: list[Callable[[], int]] = []
+        numbers: list[tuple[int, str]] = []
+        answers: list[tuple[int, int]] = []
+        start = 0
+        for (name, _, arguments, fields), kind, size in zip(asked, kinds, sizes, strict=True):
+            place = ctypes.byref(kind.from_buffer(self._block, start))
+            call = getattr(self._nvml.nvmlLib, name)
+            self._calls.append(partial(call, self._handle, *arguments, place))
+            for field, attribute in fields.items():
+                inside: Any = getattr(kind, attribute) if hasattr(kind, "_fields_") else None
+                wide = inside.size if inside else ctypes.sizeof(kind)
+                numbers.append((start + (inside.offset if inside else 0), "IQ"[wide == 8]))
+                answers.append((PLACE[field], FIELDS[field]))
+            start += size
+        self._answers = tuple(answers)
+        self._take = struct.Struct(_taken(numbers, start)).unpack
+
+    def read(self, values: Reading) -> None:
+        """Ask. Raises the binding's error when the card is lost."""
+        codes = [call() for call in self._calls]
+        for (place, greatest), value in zip(self._answers, self._take(self._block), strict=True):
+            values[place] = value if value <= greatest and value not in BLANKS else None
+        if any(codes):
+            self._sort_out(codes, values)
+
+    def _sort_out(self, codes: list[int], values: Reading) -> None:
+        """Take back what was not answered; forget what this card will never answer."""
+        if _IS_LOST in codes:
+            raise self._nvml.NVMLError(_IS_LOST)
+        for code, (_, _, _, fields) in zip(codes, self._asked, strict=True):
+            for field in fields if code else ():
+                values[PLACE[field]] = None
+        if _NEVER.intersection(codes):
+            pairs = zip(codes, self._asked, strict=True)
+            self._make([one for code, one in pairs if code not in _NEVER])
 
 
 class _Fields:
@@ -279,48 +292,57 @@ class _Fields:
         self._make()
 
     def _make(self) -> None:
-        """The array, and a view of each field in it with the place it goes to."""
-        self._array: Any = (self._nvml.c_nvmlFieldValue_t * max(1, len(self._names)))()
-        self._views: list[tuple[str, int, Any, Any]] = []
-        for index, name in enumerate(self._names):
-            field = self._array[index]
+        self._array: Any = (self._nvml.c_nvmlFieldValue_t * len(self._names))()
+        for field, name in zip(self._array, self._names, strict=True):
             field.fieldId = getattr(self._nvml, self._ids[name])
-            self._views.append((name, PLACE[name], field, field.value))
+        self._know((1,) * len(self._names))
+
+    def _know(self, kinds: tuple[int, ...]) -> None:
+        """Each field's type, its code and its value, by the types that the library says."""
+        kind: Any = self._nvml.c_nvmlFieldValue_t
+        numbers: list[tuple[int, str]] = []
+        for start, told in enumerate(kinds):
+            letters = ("I", "I", _LETTERS.get(told, "Q"))
+            for member, letter in zip(_MEMBERS, letters, strict=True):
+                at = start * ctypes.sizeof(kind) + getattr(kind, member).offset
+                numbers.append((at, letter))
+        self._kinds = kinds
+        self._take = struct.Struct(_taken(numbers, ctypes.sizeof(self._array))).unpack
+        greatest = [FIELDS[name] for name in self._names]
+        self._answers = tuple(
+            (PLACE[name], most if told in _LETTERS else -1)
+            for name, most, told in zip(self._names, greatest, kinds, strict=True)
+        )
 
     def read(self, values: Reading) -> None:
         """Ask for them. A field that never spoke and is refused is not asked for again."""
-        if not self._views:
+        if not self._names:
             return
-        code = self._ask(self._handle, len(self._views), self._array)
+        code = self._ask(self._handle, len(self._names), self._array)
         if code == _IS_LOST:
             raise self._nvml.NVMLError(code)
-        refused = False
-        for _, place, field, value in self._views if not code else ():
-            if field.nvmlReturn:
-                refused = True
-            else:
-                values[place] = _number(field.valueType, value)
-        if refused and not code:
-            self._forget_the_refused()
+        if code:
+            return
+        told = self._take(self._array)
+        if told[::3] != self._kinds:
+            self._know(told[::3])
+            told = self._take(self._array)
+        for (place, greatest), value in zip(self._answers, told[2::3], strict=True):
+            sound = 0 <= value <= greatest and value not in BLANKS
+            values[place] = round(value) if sound else None
+        if any(told[1::3]):
+            self._forget_the_refused(told[1::3], values)
 
-    def _forget_the_refused(self) -> None:
-        self._spoken |= {name for name, _, field, _ in self._views if not field.nvmlReturn}
-        never = {name for name, _, field, _ in self._views if field.nvmlReturn in _NEVER}
-        kept = [name for name in self._names if name not in never or name in self._spoken]
+    def _forget_the_refused(self, codes: Sequence[int], values: Reading) -> None:
+        said = dict(zip(self._names, codes, strict=True))
+        self._spoken |= {name for name, code in said.items() if not code}
+        for name, code in said.items():
+            if code:
+                values[PLACE[name]] = None
+        kept = [n for n, code in said.items() if code not in _NEVER or n in self._spoken]
         if kept != self._names:
             self._names = kept
             self._make()
-
-
-def _number(kind: int, value: Any) -> int | None:
-    """The whole number in a field, by the type that the library says it has."""
-    if kind == 1:
-        return value.uiVal
-    if kind in _UNSIGNED_LONG:
-        return value.ullVal
-    if kind == _SIGNED_LONG:
-        return value.sllVal
-    return round(value.dVal) if kind == 0 and value.dVal == value.dVal else None
 
 
 def _described(nvml: Any, index: int, handle: Any) -> Identity:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ouvrage.adapters.gpu_port import CardLimits, Refused, sound
+from ouvrage.adapters.gpu_port import sound
+from ouvrage.adapters.limit_port import CardLimits, Refused
 from ouvrage.adapters.nvml import begun
 
 _KINDS = {3: "unsupported", 4: "permission", 15: "lost"}

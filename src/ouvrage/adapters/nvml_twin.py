@@ -12,14 +12,13 @@ from ouvrage.adapters.gpu_port import (
     ABOUT,
     NAMES,
     PLACE,
-    CardLimits,
     Identity,
     Lost,
     Reading,
-    Refused,
     Unavailable,
     cleaned,
 )
+from ouvrage.adapters.limit_port import CardLimits, Refused
 
 USUAL: dict[str, int | None] = dict.fromkeys(NAMES) | {
     "busy_percent": 0,

@@ -93,6 +93,20 @@ def _attached(file: str) -> tuple[int, str]:
         os.close(backing)
 
 
+def attached(file: str) -> bool:
+    """Whether a loop device still stands on a file: its file system is in use somewhere."""
+    whole = os.path.realpath(file)
+    for device in os.listdir("/sys/block"):
+        if device.startswith("loop"):
+            try:
+                with open(f"/sys/block/{device}/loop/backing_file", encoding="utf-8") as told:
+                    if told.read().strip() == whole:
+                        return True
+            except OSError:  # nothing stands on this one
+                continue
+    return False
+
+
 def unmount(target: str) -> None:
     """Take it away now; what still holds it keeps only what it has open."""
     _checked(_libc().umount2(os.fsencode(target), _DETACH), target)

@@ -3,8 +3,15 @@
 The caller is a child subreaper, so whatever loses its parent becomes the caller's own child and
 stays in the tree. Descendants are found by listing ``/proc``: only numbers not seen before are
 read. Nothing is listed while no process or thread was born, which the kernel tells in one small
-file. Because a number may be given again between two listings, everything is looked at anew every 30
-seconds; because listing costs with the size of the host, it takes at most a thousandth of a core.
+file, or while no thread of the tree ran. Because a number may be given again between two listings,
+everything is looked at anew every 30 seconds; because listing costs with the size of the host, the
+others take at most a thousandth of a core. The first does not put off the second: what a command
+starts in its first second is part of it from then on.
+
+Each thread's time on a core is read first, to the nanosecond. A thread that did not run since it was
+last read used nothing, wrote nothing, started nobody and sleeps where it slept: of a process none of
+whose threads ran nothing else is read. Its memory alone can shrink meanwhile (the kernel takes pages
+away), so it is looked at every ``AFRESH`` samples all the same.
 
 At most ``PROCESSES`` processes are read a sample and at most ``DETAIL`` threads (delay, switches,
 state), in turn; what is not read keeps its last value, so a sum over a very large tree lags and
@@ -16,7 +23,9 @@ from __future__ import annotations
 import os
 import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any
 
 from ouvrage.adapters.clock import monotonic_us, own_cpu_us
 from ouvrage.adapters.kept_file import KeptFile, Room
@@ -27,6 +36,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 PROCESSES = 48
 DETAIL = 64
 STATUS = 8
+AFRESH = 10
 _RESCAN_US = 30_000_000
 _SCAN_LATEST_US = 10_000_000
 _SCAN_SHARE = 1000
@@ -42,21 +52,21 @@ class Rising:
     along) the loss is added from then on.
     """
 
-    __slots__ = ("_held", "_last", "_lost")
+    __slots__ = ("_last", "_lost", "held")
 
     def __init__(self) -> None:
         self._last = self._lost = 0
-        self._held = False
+        self.held = False
 
     def take(self, raw: int) -> int:
         """The value to report when the processes say ``raw``."""
         value = raw + self._lost
         if value < self._last:
-            if self._held:
+            if self.held:
                 self._lost += self._last - value
-            self._held = not self._held
+            self.held = not self.held
         else:
-            self._held = False
+            self.held = False
             self._last = value
         return self._last
 
@@ -71,29 +81,53 @@ class Task:
         "cpu_us",
         "delay_us",
         "involuntary",
+        "ran",
         "running",
+        "said",
         "schedstat",
         "status",
+        "tid",
         "voluntary",
     )
 
-    def __init__(self, directory: str, room: Room) -> None:
+    def __init__(self, directory: str, tid: int, room: Room) -> None:
+        self.tid = tid
         self.schedstat = KeptFile(f"{directory}/schedstat", room, 128)
         self.status = KeptFile(f"{directory}/status", room, 4096)
         self.cpu_us = self.delay_us = self.voluntary = self.involuntary = 0
         self.asleep = self.at_network = self.blocked = self.running = False
+        self.ran = True
+        self.said = b""
 
     def read_delay(self) -> bool:
-        """Read the time on a core and waiting for one; False when the thread is gone."""
+        """Read the time on a core and waiting for one; False when the thread is gone.
+
+        ``said`` is another object than before where the thread ran, or where the kernel does not
+        tell; ``ran`` stays until its state is read.
+        """
         data = self.schedstat.read()
         if data is None:
             return False
-        words = data.split()
-        self.cpu_us, self.delay_us = int(words[0]) // 1000, int(words[1]) // 1000
+        if data != self.said or self.untold:
+            self.said = data
+            self.ran = True
+            words = data.split(None, 2)
+            self.cpu_us, self.delay_us = int(words[0]) // 1000, int(words[1]) // 1000
         return True
+
+    @property
+    def untold(self) -> bool:
+        """Whether the kernel keeps no account of its time on a core."""
+        return self.said.startswith(b"0 ")
+
+    @property
+    def restless(self) -> bool:
+        """Whether its state may be another than the one that was read."""
+        return self.ran or not self.asleep or self.untold
 
     def read_status(self) -> None:
         """Read state and context switches, where they can be read."""
+        self.ran = False
         data = self.status.read()
         if data is None:
             return
@@ -124,6 +158,7 @@ class Process:
         "read_bytes",
         "rss",
         "stat",
+        "stirred",
         "system",
         "tasks",
         "threads",
@@ -142,9 +177,16 @@ class Process:
         self.read_bytes: int | None = None
         self.written: int | None = None
         self.blocked = self.zombie = False
+        self.stirred = True
+
+    @property
+    def restless(self) -> bool:
+        """Whether it must be read though none of its threads that are known ran."""
+        return self.stirred or len(self.tasks) != self.threads
 
     def read(self) -> bool:
         """Read what the process used, reaped children included; False when it is gone."""
+        self.stirred = False
         data = self.stat.read()
         if data is None:
             return False
@@ -195,6 +237,9 @@ class ProcessTree:
         self._births = Births(room, root)
         self._blkio_told = _delay_accounting(root)
         self._sockets = SocketWaits(root)
+        self._stirred = self._changed = True
+        self._last_sums: Values = {}
+        self._resting: list[Task] = []
         self.thinned = False
 
     def add(self, pid: int) -> None:
@@ -202,6 +247,7 @@ class ProcessTree:
         with self._lock:
             if pid not in self._members:
                 self._members[pid] = Process(pid, self._root, self._room)
+                self._changed = True
 
     def leave_out(self, pid: int) -> None:
         """A child of ours that is no part of the tree: the meter's own helper."""
@@ -214,6 +260,10 @@ class ProcessTree:
             pid = start()
             self._apart.add(pid)
             return pid
+
+    def is_apart(self, pid: int) -> bool:
+        """Whether this is a child of ours that is no part of the tree and was not waited for yet."""
+        return pid in self._apart
 
     def living(self) -> int:
         """How many processes of the tree are alive, zombies not counted."""
@@ -246,18 +296,67 @@ class ProcessTree:
     def read(self) -> Values:
         """Every counter and gauge of the tree."""
         with self._lock:
-            now = monotonic_us()
+            self._turn += 1
+            if not self._at_rest():
+                self._read_all()
+            return self._last_sums
+
+    def _at_rest(self) -> bool:
+        """Whether nothing has to be read but each thread's time on a core, and none of them ran."""
+        if self._changed or self._turn % AFRESH == 0 or len(self._resting) > DETAIL:
+            return False
+        return all(task.schedstat.read() == task.said for task in self._resting)
+
+    def _read_all(self) -> None:
+        now = monotonic_us()
+        self._read_delays()
+        ran = any(process.stirred for process in self._members.values())
+        if self._stirred and now >= min(self._scan_due, self._rescan_due):
+            self._stirred = False
             if now >= self._rescan_due:
                 self._discover(now, everything=True)
-            elif now >= self._scan_due and self._births.any():
+            elif self._births.any():
                 self._discover(now, everything=False)
-            self._read_processes()
-            self._read_details()
-            self._turn += 1
-            return self._sums()
+        self._read_processes()
+        self._list_missing_tasks()
+        self._read_states()
+        self._last_sums = self._sums()
+        tasks = self._tasks()
+        self._resting = [task for _, task in tasks]
+        self._changed = (
+            ran
+            or self._stirred
+            or any(process.restless for process in self._members.values())
+            or any(task.restless for _, task in tasks)
+            or any(rising.held for rising in self._rising.values())
+        )
+
+    def _read_delays(self) -> None:
+        """Every thread's time on a core, which tells whose process is worth a closer look."""
+        tasks = self._tasks()
+        many = len(tasks) > DETAIL
+        self.thinned = self.thinned or many
+        for index in _in_turn(len(tasks), self._turn * DETAIL, DETAIL):
+            process, task = tasks[index]
+            before = task.said
+            if not task.read_delay():
+                self._forget_task(process.tasks.pop(task.tid))
+                process.stirred = True
+            elif task.said is not before:
+                process.stirred = True
+        for process in self._members.values():
+            process.stirred |= many or process.restless
+            self._stirred |= process.stirred
+
+    def _tasks(self) -> list[tuple[Process, Task]]:
+        return [(p, task) for p in self._members.values() for task in p.tasks.values()]
 
     def _read_processes(self) -> None:
-        members = list(self._members.values())
+        members = [
+            process
+            for process in self._members.values()
+            if process.stirred or self._turn % AFRESH == 0
+        ]
         self.thinned = self.thinned or len(members) > PROCESSES
         for index in _in_turn(len(members), self._turn * PROCESSES, PROCESSES):
             if not members[index].read():
@@ -288,7 +387,8 @@ class ProcessTree:
                         process = self._members[pid] = Process(pid, self._root, self._room)
                         process.read()
                     found = True
-        self._scan_due = now + min((own_cpu_us() - began) * _SCAN_SHARE, _SCAN_LATEST_US)
+        if not everything:
+            self._scan_due = now + min((own_cpu_us() - began) * _SCAN_SHARE, _SCAN_LATEST_US)
 
     def parent_of(self, pid: int) -> int:
         """The parent of any process; 0 where there is none to be found."""
@@ -311,27 +411,33 @@ class ProcessTree:
         for tid in process.tasks.keys() - present:
             self._forget_task(process.tasks.pop(tid))
         for tid in sorted(present - process.tasks.keys()):
-            process.tasks[tid] = Task(f"{process.directory}/task/{tid}", self._room)
+            process.tasks[tid] = Task(f"{process.directory}/task/{tid}", tid, self._room)
 
-    def _read_details(self) -> None:
+    def _list_missing_tasks(self) -> None:
+        """The threads of a process that has others than are known, and what they say first."""
+        fresh: list[tuple[Process, Task]] = []
         for process in self._members.values():
             if process.threads != len(process.tasks):
+                known = set(process.tasks)
                 self._list_tasks(process)
-        tasks = [(process, tid) for process in self._members.values() for tid in process.tasks]
-        self.thinned = self.thinned or len(tasks) > DETAIL
-        for index in _in_turn(len(tasks), self._turn * DETAIL, DETAIL):
-            process, tid = tasks[index]
-            if not process.tasks[tid].read_delay():
-                self._forget_task(process.tasks.pop(tid))
+                fresh += [
+                    (process, task) for task in process.tasks.values() if task.tid not in known
+                ]
+        for process, task in fresh[:DETAIL]:
+            if not task.read_delay():
+                self._forget_task(process.tasks.pop(task.tid))
+
+    def _read_states(self) -> None:
+        """State and switches of threads that ran, or were not asleep when last seen."""
+        tasks = [(process, task) for process, task in self._tasks() if task.restless]
         self._sockets.begin()
         for index in _in_turn(len(tasks), self._turn * STATUS, STATUS):
-            process, tid = tasks[index]
-            if tid in process.tasks:
-                task = process.tasks[tid]
-                task.read_status()
-                task.at_network = task.asleep and self._sockets.waits(process.pid, tid)
+            process, task = tasks[index]
+            task.read_status()
+            task.at_network = task.asleep and self._sockets.waits(process.pid, task.tid)
 
     def _forget(self, process: Process) -> None:
+        self._changed = True
         for task in process.tasks.values():
             self._forget_task(task)
         process.close()
@@ -346,37 +452,56 @@ class ProcessTree:
 
     def _sums(self) -> Values:
         members = self._members.values()
-        tasks = [task for process in members for task in process.tasks.values()]
+        tasks = [task for _, task in self._tasks()]
+        user, system, faults, blkio, rss = _summed(_USED, members, 5)
+        cpu_us, delay_us, voluntary, involuntary, running, at_network = _summed(_TIMED, tasks, 6)
+        io_told = all(p.read_bytes is not None for p in members)
+        read, written = _summed(_MOVED, members, 2) if io_told else (0, 0)
         sums = {
-            "cpu_user_us": self._reaped_user_us + TICK_US * sum(p.user for p in members),
-            "cpu_system_us": self._reaped_system_us + TICK_US * sum(p.system for p in members),
-            "major_faults": self._reaped_faults + sum(p.faults for p in members),
-            "read_bytes": self._reaped_read + sum(p.read_bytes or 0 for p in members),
-            "write_bytes": self._reaped_written + sum(p.written or 0 for p in members),
-            "run_delay_us": self._gone_delay + sum(task.delay_us for task in tasks),
-            "delay_cpu_us": self._gone_cpu + sum(task.cpu_us for task in tasks),
-            "ctx_voluntary": self._gone_voluntary + sum(task.voluntary for task in tasks),
-            "ctx_involuntary": self._gone_involuntary + sum(task.involuntary for task in tasks),
-            "blkio_delay_us": TICK_US * sum(p.blkio for p in members),
+            "cpu_user_us": self._reaped_user_us + TICK_US * user,
+            "cpu_system_us": self._reaped_system_us + TICK_US * system,
+            "major_faults": self._reaped_faults + faults,
+            "run_delay_us": self._gone_delay + delay_us,
+            "delay_cpu_us": self._gone_cpu + cpu_us,
+            "ctx_voluntary": self._gone_voluntary + voluntary,
+            "ctx_involuntary": self._gone_involuntary + involuntary,
+            "blkio_delay_us": TICK_US * blkio,
         }
+        if io_told:
+            sums["read_bytes"] = self._reaped_read + read
+            sums["write_bytes"] = self._reaped_written + written
         values: Values = {name: self._rising_sum(name, raw) for name, raw in sums.items()}
         if not self._blkio_told:
             values["blkio_delay_us"] = None
-        if any(p.read_bytes is None for p in members):
+        if not io_told:
             values["read_bytes"] = values["write_bytes"] = None
-        values["rss_bytes"] = PAGE * sum(p.rss for p in members)
-        values["processes"] = sum(not p.zombie for p in members)
-        values["threads"] = sum(p.threads for p in members if not p.zombie)
+        alive = [p for p in members if not p.zombie]
+        values["rss_bytes"] = PAGE * rss
+        values["processes"] = len(alive)
+        values["threads"] = sum([p.threads for p in alive])
         values["blocked"] = sum(
-            p.blocked or any(task.blocked for task in p.tasks.values()) for p in members
+            [p.blocked or any(task.blocked for task in p.tasks.values()) for p in members]
         )
-        values["running"] = sum(task.running for task in tasks)
+        values["running"] = running
         if self._sockets.told:
-            values["at_network"] = sum(task.at_network for task in tasks)
+            values["at_network"] = at_network
         return values
 
     def _rising_sum(self, name: str, raw: int) -> int:
         return self._rising.setdefault(name, Rising()).take(raw)
+
+
+_USED = attrgetter("user", "system", "faults", "blkio", "rss")
+_MOVED = attrgetter("read_bytes", "written")
+_TIMED = attrgetter("cpu_us", "delay_us", "voluntary", "involuntary", "running", "at_network")
+
+
+def _summed(
+    fields: Callable[[Any], tuple[int, ...]], things: Iterable[Any], count: int
+) -> list[int]:
+    """The sum of each of ``count`` fields over all things."""
+    rows = [(0,) * count, *[fields(thing) for thing in things]]
+    return [sum(column) for column in zip(*rows, strict=True)]
 
 
 class Births:

@@ -22,12 +22,12 @@ class HostCounters:
     """Reads the host's counters; ``root`` and ``sys`` stand in for ``/proc`` and ``/sys``."""
 
     def __init__(self, room: Room, root: str = "/proc", sys: str = "/sys") -> None:
-        self._stat = KeptFile(f"{root}/stat", room)
+        self._stat = KeptFile(f"{root}/stat", room, 256)
         self._meminfo = KeptFile(f"{root}/meminfo", room, 256)
-        self._diskstats = KeptFile(f"{root}/diskstats", room, 262_144)
-        self._net = KeptFile(f"{root}/net/dev", room, 262_144)
+        self._diskstats = KeptFile(f"{root}/diskstats", room)
+        self._net = KeptFile(f"{root}/net/dev", room)
         self._pressure = {
-            f"psi_{name}_us": KeptFile(f"{root}/pressure/{name}", room)
+            f"psi_{name}_us": KeptFile(f"{root}/pressure/{name}", room, 256)
             for name in ("cpu", "io", "memory")
         }
         self._disks = _whole_disks(sys)

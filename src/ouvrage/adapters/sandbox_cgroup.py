@@ -11,13 +11,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import select
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.waiting import until
 from ouvrage.base.errors import OuvrageError
 
 PARENT = "ouvrage"
@@ -27,7 +26,6 @@ _V1 = ("memory", "cpu", "cpuacct", "cpuset", "pids", "freezer")
 _V2 = frozenset(("memory", "cpu", "cpuset", "pids"))
 _PATIENCE_US = 5_000_000
 _FREEZE_US = 200_000
-_POLL_S = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +167,7 @@ class GroupV1:
         path = f"{self._at['freezer']}/freezer.state"
         _write(path, "FROZEN" if frozen else "THAWED")
         if frozen:
-            _until(lambda: _read(path) == "FROZEN", _FREEZE_US)
+            until(lambda: _read(path) == "FROZEN", _FREEZE_US)
 
     def reading(self) -> Reading:
         """From memory, cpuacct and pids."""
@@ -185,7 +183,7 @@ class GroupV1:
 
     def kill(self) -> bool:
         """Frozen, so that nothing can fork past the signal; then killed, then let go to die."""
-        return _until(self._kill_once, _PATIENCE_US)
+        return until(self._kill_once, _PATIENCE_US)
 
     def _kill_once(self) -> bool:
         if not self.processes():
@@ -201,7 +199,7 @@ class GroupV1:
 
     def remove(self) -> bool:
         """Every directory, also those that a container's runtime made in other hierarchies."""
-        return _until(lambda: not [at for at in self._all if not _removed(at)], _PATIENCE_US)
+        return until(lambda: not [at for at in self._all if not _removed(at)], _PATIENCE_US)
 
 
 class GroupV2:
@@ -245,7 +243,7 @@ class GroupV2:
         _write(f"{self._at}/cgroup.freeze", int(frozen))
         if frozen:
             events = f"{self._at}/cgroup.events"
-            _until(lambda: _pairs(events).get("frozen") == 1, _FREEZE_US)
+            until(lambda: _pairs(events).get("frozen") == 1, _FREEZE_US)
 
     def reading(self) -> Reading:
         """``memory.peak`` since 5.19, ``pids.peak`` since 6.1: None before."""
@@ -258,7 +256,7 @@ class GroupV2:
 
     def kill(self) -> bool:
         """``cgroup.kill`` since 5.14; before that one after the other, frozen."""
-        return _until(self._kill_once, _PATIENCE_US)
+        return until(self._kill_once, _PATIENCE_US)
 
     def _kill_once(self) -> bool:
         if not self.processes():
@@ -278,7 +276,7 @@ class GroupV2:
 
     def remove(self) -> bool:
         """The directory."""
-        return _until(lambda: _removed(self._at), _PATIENCE_US)
+        return until(lambda: _removed(self._at), _PATIENCE_US)
 
 
 @contextlib.contextmanager
@@ -291,17 +289,6 @@ def _told(what: str) -> Iterator[None]:
             f"the control group could not be {what}: {error.filename}: {error.strerror}",
             hint="ouvrage doctor --isolation says what this machine lacks",
         ) from error
-
-
-def _until(condition: Callable[[], bool], patience_us: int) -> bool:
-    """Look again until it holds or the time is over; whether it held."""
-    last = monotonic_us() + patience_us
-    while True:
-        if condition():
-            return True
-        if monotonic_us() > last:
-            return False
-        select.select([], [], [], _POLL_S)
 
 
 def _below(directory: str) -> list[int]:

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ouvrage.adapters import own_mounts
+from ouvrage.adapters.waiting import until
 from ouvrage.base.errors import OuvrageError
 
 _MAKER = "/usr/sbin/mkfs.ext4"
 LEAST_MIB = 4
+_PATIENCE_US = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +79,11 @@ def kept(image: Path, at: str, mib: int, owner: int) -> tuple[Space, int]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(lock)
-        raise OuvrageError(
-            "sandbox/space-in-use",
-            f"{image.stem} is in use by another attempt",
-            hint="one attempt at a time works with a volume: let the other end first",
-        ) from error
-    new = not image.exists()
-    if new:
+        raise _in_use(image) from error
+    if own_mounts.attached(str(image)):
+        os.close(lock)
+        raise _in_use(image)
+    if not image.exists():
         draft = image.with_suffix(".new")
         draft.unlink(missing_ok=True)
         _make(draft, mib, "has_journal")
@@ -119,10 +119,32 @@ def _mounted(image: Path, at: str, options: str) -> Space:
     return Space(image=image, at=at)
 
 
-def erase(space: Space) -> None:
-    """Unmount it and remove its content from the disk."""
-    space.image.unlink(missing_ok=True)
+def let_go(space: Space, lock: int) -> bool:
+    """Give up kept space; False where something still uses it, and nobody else may have it yet.
+
+    The kernel takes a namespace's mounts down a moment after its last process has ended.
+    """
     own_mounts.unmount(space.at)
+    free = until(lambda: not own_mounts.attached(str(space.image)), _PATIENCE_US)
+    os.close(lock)
+    return free
+
+
+def erase(space: Space) -> None:
+    """Remove its content from the disk.
+
+    The mount is this process's own and goes with it, and with the mount the last way to the content:
+    taking down a loop device takes the kernel tens of milliseconds, for which nobody need wait.
+    """
+    space.image.unlink(missing_ok=True)
+
+
+def _in_use(image: Path) -> OuvrageError:
+    return OuvrageError(
+        "sandbox/space-in-use",
+        f"{image.stem} is in use by another attempt",
+        hint="one attempt at a time works with a volume: let the other end first",
+    )
 
 
 def _refused(why: str) -> OuvrageError:

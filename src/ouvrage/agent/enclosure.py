@@ -80,7 +80,7 @@ class Enclosure:
     cgroup: Group
     space: scratch.Space | None = None
     way: egress.WayOut | None = None
-    locks: list[int] = field(default_factory=list)
+    kept: list[tuple[scratch.Space, int]] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
 
     @classmethod
@@ -131,7 +131,7 @@ class Enclosure:
         image = self.files / "scratch.img"
         models = self.state / "models"
         self.space = scratch.fresh(image, f"{STAGE}/scratch", self.order.start.disk_mib, models)
-        for name, mode, owner in (("work", 0o700, self.owner), ("temporary", 0o1777, 0)):
+        for name, mode, owner in (("own", 0o700, self.owner), ("temporary", 0o1777, 0)):
             path = f"{self.space.at}/{name}"
             os.mkdir(path)
             os.chmod(path, mode)
@@ -145,8 +145,8 @@ class Enclosure:
             wanted.append((Path("jobs", start.job, "checkpoint.img"), start.checkpoint))
         for number, (image, path) in enumerate(wanted):
             at = f"{STAGE}/kept-{number}"
-            _, lock = scratch.kept(self.state / image, at, start.disk_mib, self.owner)
-            self.locks.append(lock)
+            held = scratch.kept(self.state / image, at, start.disk_mib, self.owner)
+            self.kept.append(held)
             target = place(path, None if path.startswith("/") else place(start.workdir, None))
             self.binds.append(Bind(source=at, target=target, writable=True))
 
@@ -180,7 +180,7 @@ class Enclosure:
         for each in outputs:
             try:
                 inside = place(each.path, workdir).removeprefix(f"{workdir}/")
-                copy_below(f"{space.at}/work", inside, directory / each.name)
+                copy_below(f"{space.at}/own", inside, directory / each.name)
             except FileNotFoundError:
                 faults.append(f"output {each.path!r} is not there")
             except OuvrageError as error:
@@ -195,6 +195,14 @@ class Enclosure:
         """The machine's number of the user whose the attempt's files are."""
         uid = self.order.uid
         return first_id(uid) + bubblewrap.USER if self.order.start.isolation == "podman" else uid
+
+    def let_go(self) -> list[str]:
+        """Give up what is kept, so that the next attempt finds it free; what could not be, in words."""
+        return [
+            f"{space.image.stem} is still in use"
+            for space, lock in self.kept
+            if not scratch.let_go(space, lock)
+        ]
 
     def told(
         self, secrets: Sequence[dict[str, str]], socket: str
@@ -222,7 +230,7 @@ class Enclosure:
         told, binds = self.told(secrets, socket)
         view = View(
             etc=f"{STAGE}/etc",
-            work=f"{space.at}/work",
+            work=f"{space.at}/own",
             tmp=f"{space.at}/temporary",
             workdir=place(start.workdir, None),
             binds=tuple(binds),
@@ -242,7 +250,7 @@ class Enclosure:
         assert start.image is not None
         told, binds = self.told(secrets, socket)
         workdir = place(start.workdir, None)
-        own = [(f"{space.at}/work", workdir, True), (f"{space.at}/temporary", bubblewrap.TMP, True)]
+        own = [(f"{space.at}/own", workdir, True), (f"{space.at}/temporary", bubblewrap.TMP, True)]
         made = podman.Container(
             name=container_name(start.attempt),
             image=start.image,
@@ -273,8 +281,8 @@ class Enclosure:
         return Prepared(
             path=path,
             argv=list(start.command),
-            environment={**bubblewrap.ENVIRONMENT, "HOME": f"{space.at}/work", **told},
-            directory=f"{space.at}/work",
+            environment={**bubblewrap.ENVIRONMENT, "HOME": f"{space.at}/own", **told},
+            directory=f"{space.at}/own",
             descriptors=(),
             uid=None,
             joins=True,

@@ -391,10 +391,10 @@ for place in (os.getcwd(), "/tmp"):
                 file.write(bytes(1 << 20))
     except OSError:
         pass
-os.unlink("/work/bomb")
+os.unlink("/scratch/bomb")
 try:
     for number in itertools.count():
-        os.mkdir(f"/work/{number}")
+        os.mkdir(f"/scratch/{number}")
 except OSError:
     pass
 """,

@@ -212,7 +212,7 @@ class _Trial:
                     link = tarfile.TarInfo(name)
                     link.type, link.linkname = tarfile.SYMTYPE, os.readlink(f"/{name}")
                     tar.addfile(link)
-            for name in ("usr", "etc", "proc", "dev", "sys", "tmp", "run", "work"):
+            for name in ("usr", "etc", "proc", "dev", "sys", "tmp", "run"):
                 directory = tarfile.TarInfo(name)
                 directory.type, directory.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(directory)
@@ -339,7 +339,7 @@ class _Trial:
                 "attempt": new_id(), "job": new_id(), "project": new_id(), "lease": new_id(),
                 "label": "trial", "isolation": self._isolation, "command": list(command),
                 "image": _IMAGE if self._isolation == "podman" else None,
-                "workdir": "/work", "environment": pairs, "secrets": [],
+                "workdir": "/scratch", "environment": pairs, "secrets": [],
                 "inputs": [{"path": name, "name": name} for name in inputs],
                 "outputs": [{"path": p, "name": p.replace("/", "-")} for p in outputs],
                 "volumes": [], "checkpoint": None, "devices": [],

@@ -22,6 +22,7 @@ from ouvrage.wire.runner import Ask, Enrol, Enrolled, LogPlace, Message, Orders,
 _ANSWER_S = 30.0
 _CONNECT_S = 5.0
 _BLOCK = 1 << 20
+_OK, _CONFLICT = 200, 409
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))
 BASE = "/v1/runner"
 
@@ -82,7 +83,7 @@ class Link:
         try:
             answer = self._call("PUT", path, params={"offset": offset}, content=data)
         except Refused as refused:
-            if refused.status == httpx2.codes.CONFLICT:
+            if refused.status == _CONFLICT:
                 raise Gap(_place_in(refused)) from refused
             raise
         return _read(LogPlace, answer)
@@ -92,7 +93,7 @@ class Link:
         path = f"{BASE}/attempts/{attempt}/inputs/{_quoted(name)}"
         draft = target.with_name(f".{target.name}.part")
         with _telling(), self._client.stream("GET", path) as answer:
-            if answer.status_code != httpx2.codes.OK:
+            if answer.status_code != _OK:
                 answer.read()
                 _raise(answer)
             with open(draft, "wb") as file:

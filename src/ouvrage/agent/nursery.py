@@ -8,6 +8,7 @@ a session of its own and ignores the signals that end a service.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import socket
@@ -17,9 +18,14 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from ouvrage.adapters import bubblewrap
+from ouvrage.agent.enclosure import ETC
 from ouvrage.meter.feed import command
 
 _LONGEST = 4096
+_LOADED = ("ouvrage.agent.supervisor", "ouvrage.meter.account", "ouvrage.meter.topology")
+"""Loaded once, before the forks."""
+
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 
@@ -57,16 +63,12 @@ class Nursery:
 def main(arguments: Sequence[str]) -> int:
     """The process: fork for every order until the runner is gone."""
     state, orders = Path(arguments[0]), socket.socket(fileno=int(arguments[1]))
-    import ouvrage.agent.supervisor  # loaded once, before the forks
-    import ouvrage.meter.account
-    import ouvrage.meter.topology  # noqa: F401 -- as are these
-    from ouvrage.adapters.bubblewrap import make_etc
-    from ouvrage.agent.enclosure import ETC
-
+    for name in _LOADED:
+        importlib.import_module(name)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a supervisor
-    make_etc(state / ETC)
+    bubblewrap.make_etc(state / ETC)
     gc.freeze()
     while data := orders.recv(_LONGEST):
         if not os.fork():

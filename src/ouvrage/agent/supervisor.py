@@ -180,6 +180,7 @@ class Attempt:
         faults += scrub.above(self._before, self._start.devices)
         if self._enclosure.way and not egress.close_way(self._enclosure.way):
             faults.append("its network could not be removed")
+        faults += self._enclosure.let_go()
         space = self._enclosure.space
         if space is not None:
             try:

@@ -189,8 +189,9 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     for each in (rows, events, found["cluster_whole"]):
         _put_in_order(each)
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
-    found["states"] += leased_states(tenants)
-    found["earnings"] += earnings_of(tenants)
+    devices = {each.value.device for each in found["devices"]}
+    found["states"] += leased_states(tenants, devices)
+    found["earnings"] += earnings_of(tenants, devices)
     for each in found.values():
         _put_in_order(each)
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))

@@ -67,7 +67,7 @@ def _each(period: str) -> str:
 def list_(org: str | None, as_json: bool) -> None:
     """Budgets, and how much of each is spent now."""
     with talk() as server:
-        found = server.get("/v1/budgets", org=org)["items"]
+        found = list(server.every("/v1/budgets", org=org))
     if as_json:
         say_json(found)
         return

@@ -23,6 +23,7 @@ from ouvrage.store.archive import backup as write_backup
 from ouvrage.store.archive import restore as read_backup
 from ouvrage.store.audit import Audit, Checked, audit
 from ouvrage.store.market_table import rebuild_market
+from ouvrage.store.platform.dues_rebuild import rebuild_odd_dues
 from ouvrage.store.platform.rebuild_work import rebuild_odd_work
 from ouvrage.store.projections import rebuild as rebuild_runs
 from ouvrage.store.store import open_store
@@ -65,6 +66,7 @@ def rebuild(*, as_json: bool) -> int:
     with opened() as ledger:
         refuse_while_serving(ledger.home)
         rebuild_odd_work(ledger.store)
+        rebuild_odd_dues(ledger.store)
         made = rebuild_runs(ledger.store)
         catalogues = len(rebuild_market(ledger.store).catalogues)
     if as_json:

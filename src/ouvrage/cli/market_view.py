@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ouvrage.adapters.catalogues.files import load_catalogue
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import utc_text
 from ouvrage.ledger.kinds import read
 from ouvrage.model.offers import MarketOffer, MarketReading
 from ouvrage.pricing.market.gpus import model_of
 from ouvrage.pricing.market.listed import Listed, offers_of, readings_of
-from ouvrage.pricing.market.lots import Lot, lots_of, unpacked
+from ouvrage.pricing.market.lots import Lot, unpacked
 from ouvrage.pricing.market.readings import subject_of
 
 if TYPE_CHECKING:  # a quote on a file of offers needs no store and does not load one
@@ -116,11 +115,3 @@ def bands(
     ]
     keys = ("gpu", "interruptible", "currency", "catalogue", "read_on")
     return sorted(rows, key=lambda row: tuple(row[key] for key in keys))
-
-
-def starter() -> list[Lot]:
-    """The package's own offers, each seen on the day that its row gives."""
-    parsed, _, _ = load_catalogue("starter", read_on="2026-11-30")
-    return lots_of(
-        Listed(offer=offer, seen_on=offer.dated or offer.first_read) for offer in parsed.offers
-    )

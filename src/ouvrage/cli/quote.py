@@ -24,9 +24,9 @@ from ouvrage.adapters.catalogues.forms import iterate
 from ouvrage.adapters.catalogues.rows import number_in
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import home
+from ouvrage.adapters.market_terms import Billings, starter
 from ouvrage.adapters.nccl import Interconnect, interconnect_of, load_interconnect
 from ouvrage.adapters.profile_files import load_profile, seconds_in, tax_in
-from ouvrage.adapters.rate_files import load_plan, shipped_names
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -38,7 +38,6 @@ from ouvrage.metering.topology import topology_in, topology_words
 from ouvrage.model.around import RunTopology
 from ouvrage.model.offers import MarketOffer
 from ouvrage.pricing.communication import disagreement
-from ouvrage.pricing.market.billing import Billing, billing_of
 from ouvrage.pricing.market.filters import filtered
 from ouvrage.pricing.market.listed import Listed
 from ouvrage.pricing.market.lots import Lot, lots_of
@@ -259,7 +258,7 @@ def _from_file(file: str, today: str) -> Offered:
 
 
 def _from_market(ledger: Any, asked: dict[str, Any], today: str) -> Offered:
-    from ouvrage.cli.market_view import market_of, starter
+    from ouvrage.cli.market_view import market_of
 
     view = None if ledger is None else market_of(ledger)
     lots: Sequence[Lot]
@@ -348,24 +347,6 @@ def _questions(ledger: Any, providers: set[str]) -> dict[str, tuple[str, ...]]:
     records = evidence_in(ledger)
     found = {name: open_questions(name, records) for name in sorted(providers)}
     return {name: tuple(each.question for each in asked) for name, asked in found.items() if asked}
-
-
-class Billings:
-    """How each offer bills: its plan read once, and one value for all offers that bill alike."""
-
-    def __init__(self) -> None:
-        self._plans = set(shipped_names())
-        self._known: dict[tuple[object, ...], Billing] = {}
-
-    def __call__(self, offer: MarketOffer) -> Billing:
-        """The billing of one offer."""
-        key = (offer.plan, offer.storage_gb_month, offer.egress_gb, offer.ingress_gb, offer.tax)
-        found = self._known.get(key)
-        if found is None:
-            plan = load_plan(offer.plan) if offer.plan in self._plans else None
-            rivals = () if plan is None else map(load_plan, plan.conflicts_with)
-            found = self._known[key] = billing_of(offer, plan, rivals)
-        return found
 
 
 def _timings(offered: Offered, profile: Profile) -> dict[str, Timing]:

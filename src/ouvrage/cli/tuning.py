@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ouvrage.adapters import child_end, limit_record
-from ouvrage.adapters.gpu_port import CardLimits, Refused
+from ouvrage.adapters.limit_port import CardLimits, Refused
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.output import say_text
 from ouvrage.meter.feed import command

@@ -106,7 +106,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """Fields and the one thing that sending them does. ``twin`` is the command that does the same."""
+    """Fields and the one thing that sending them does. ``twin`` is the command that does the same; one that only asks is a ``get``."""
 
     heading: str
     action: str
@@ -115,6 +115,7 @@ class Form:
     twin: str = ""
     tone: Tone = "plain"
     open: bool = True
+    method: Literal["post", "get"] = "post"
     kind: str = "form"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -80,5 +81,6 @@ def _environment(language: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["bound"] = bound
-    environment.globals["_"] = translator(language)
+    words: dict[str, Any] = {"_": translator(language)}
+    environment.globals.update(words)
     return environment

@@ -7,6 +7,7 @@ it knows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ouvrage.console.invoice_view import Shown, Sum, Table
 from ouvrage.console.invoice_words import language
@@ -119,9 +120,9 @@ class _Sheet(Paper):
         )
 
     def _lines_of(self, text: str, width: float) -> int:
-        found = self.pdf.multi_cell(
+        found: Any = self.pdf.multi_cell(
             width - _GAP, _LINE, self.fit(text), dry_run=True, output="LINES"
-        )
+        )  # a list of lines, as asked for
         return max(1, len(found))
 
     def _row(self, row: Sequence[str], widths: Sequence[float], right: str) -> None:

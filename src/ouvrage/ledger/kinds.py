@@ -2,7 +2,7 @@
 
 A kind is a frozen dataclass with ``KIND`` and ``VERSION``. Anything else in the ledger is kept as it
 came and reported as ``Unread``: dropping what a newer program wrote would lose somebody's record.
-New features add kinds here.
+New features add kinds here, where they tell of a run, or in ``other_kinds``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from json.encoder import encode_basestring
 from json.scanner import make_scanner
 from operator import attrgetter, itemgetter
@@ -20,125 +20,65 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ouvrage.base.canonical import canonical
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Fact
-from ouvrage.model import (
-    accepted,
-    around,
-    assets,
-    cash,
-    closings,
-    cluster,
-    dues,
-    earnings,
-    focus,
-    gpus,
-    machines,
-    meters,
-    occupancy,
-    plans,
-    rentals,
-    runs,
-    selling,
-    serving,
-    sites,
-    tariffs,
-    tenancy,
-    work,
-)
-from ouvrage.model.bills import Bill
-from ouvrage.model.claims import Claim, ComparisonClaim
-from ouvrage.model.hosts import HostChecked
-from ouvrage.model.observations import Observation, Question, Search
-from ouvrage.model.offers import ExchangeRate, MarketOffer, MarketReading
-from ouvrage.model.records import Conflict, Withdrawal
+from ouvrage.model import accepted, around, gpus, runs, serving
 
-KINDS: dict[tuple[str, int], type] = {
-    (kind.KIND, kind.VERSION): kind
-    for kind in (
-        runs.RunStarted,
-        runs.RunWindow,
-        runs.RunWaits,
-        runs.RunMarks,
-        runs.RunSpans,
-        runs.RunEnded,
-        runs.RunSamples,
-        gpus.RunDevice,
-        gpus.RunGpuWindow,
-        gpus.RunEnergyMeter,
-        gpus.RunEnergyWindow,
-        gpus.RunElectricity,
-        *around.AROUND,
-        serving.RunLoad,
-        serving.RunRequests,
-        serving.RunServer,
-        serving.RunServerWindow,
-        accepted.RunAccepted,
-        accepted.RunCampaign,
-        rentals.RentalStarted,
-        rentals.RentalEnded,
-        rentals.RentalRun,
-        rentals.RentalCampaign,
-        rentals.RentalAlarm,
-        ComparisonClaim,
-        Claim,
-        Observation,
-        Search,
-        Question,
-        Conflict,
-        Withdrawal,
-        Bill,
-        MarketOffer,
-        MarketReading,
-        ExchangeRate,
-        HostChecked,
-        sites.Site,
-        sites.Node,
-        sites.DevicePlaced,
-        sites.Term,
-        assets.Asset,
-        assets.AssetRetired,
-        assets.Loan,
-        occupancy.DeviceState,
-        earnings.Earning,
-        earnings.ChannelInvoice,
-        earnings.OwnerLease,
-        earnings.ChannelMachine,
-        cash.CostBill,
-        cash.BankLine,
-        cash.PaymentMatched,
-        cash.SupportTime,
-        meters.EnergyRead,
-        meters.MeterReading,
-        tariffs.Tariff,
-        tariffs.SpotPrices,
-        plans.OwnerPlan,
-        closings.ItemAccepted,
-        closings.BooksClosed,
-        closings.BooksReopened,
-        focus.FocusCharge,
-        cluster.ClusterJobRow,
-        cluster.ClusterNodeEvent,
-        cluster.ClusterWhole,
-        tenancy.Organisation,
-        tenancy.Project,
-        tenancy.Membership,
-        tenancy.AuditEntry,
-        selling.OwnOffer,
-        selling.OfferWithdrawn,
-        selling.LeaseGranted,
-        selling.LeaseEnded,
-        work.JobSubmitted,
-        work.JobEnded,
-        work.AttemptOrdered,
-        work.AttemptEnded,
-        machines.NodeEnrolled,
-        machines.FenceSet,
-        machines.NodeListed,
-        dues.LeaseCharge,
-        dues.Payment,
-        dues.Budget,
-        dues.TenantInvoice,
-    )
-}
+RUN_KINDS: tuple[type, ...] = (
+    runs.RunStarted,
+    runs.RunWindow,
+    runs.RunWaits,
+    runs.RunMarks,
+    runs.RunSpans,
+    runs.RunEnded,
+    runs.RunSamples,
+    gpus.RunDevice,
+    gpus.RunGpuWindow,
+    gpus.RunEnergyMeter,
+    gpus.RunEnergyWindow,
+    gpus.RunElectricity,
+    *around.AROUND,
+    serving.RunLoad,
+    serving.RunRequests,
+    serving.RunServer,
+    serving.RunServerWindow,
+    accepted.RunAccepted,
+    accepted.RunCampaign,
+)
+"""What a meter states about a run; all and only these are named ``run.…``."""
+
+Key = tuple[str, int]
+
+
+class _Kinds(Mapping[Key, type]):
+    """Every kind by name and version.
+
+    The summary at the end of a run needs those of a run alone. To make the others takes as long as
+    everything else that the summary does, so they are made when one is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._run = _by_name(RUN_KINDS)
+
+    @cached_property
+    def _all(self) -> dict[Key, type]:
+        from ouvrage.ledger.other_kinds import OTHER_KINDS
+
+        return {**self._run, **_by_name(OTHER_KINDS)}
+
+    def __getitem__(self, key: Key) -> type:
+        return (self._run if key[0].startswith("run.") else self._all)[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+def _by_name(kinds: Iterable[Any]) -> dict[Key, type]:
+    return {(kind.KIND, kind.VERSION): kind for kind in kinds}
+
+
+KINDS: Mapping[Key, type] = _Kinds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

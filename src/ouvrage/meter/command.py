@@ -7,6 +7,7 @@ its exit code stays. What is needed only beside the running command is imported 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -59,6 +60,7 @@ def stand_beside(
     makes of the command (a sandbox around it), it gives the process to wait for.
     """
     sys.setswitchinterval(_SWITCH_S)
+    gc.disable()  # until everything is imported, of which nothing ever goes: see the sampler
     matcher = _matcher(options)
     wiring = Wiring()
     supervisor = Supervisor(Signals(), wiring)

@@ -3,7 +3,8 @@
 Decides when such a child is started, believed, asked to end and replaced. One that says nothing for
 three periods is asked to end (SIGTERM), once, and never killed: SIGKILL in the middle of a driver
 call has been seen to freeze a card. While it lives on, stuck, no other is started. One that died is
-replaced after 1, 2, 4 … 60 seconds. Whatever goes wrong, the readings have a gap and nothing else.
+replaced after 1, 2, 4 … 60 seconds. The lines of a child that is heard wait in the pipe until its
+silence would have to be noticed, until it ended or until all is wanted for the disk. Whatever goes wrong, the readings have a gap and nothing else.
 What the lines mean is not decided here.
 """
 
@@ -30,6 +31,7 @@ _BACK_OFF_US = (1_000_000, 60_000_000)
 _LAST_WORD_MS = 100
 _LONGEST_LINE = 262_144
 _MOST_READ = 1_048_576
+_BLOCK = 65_536
 _CODE = """
 import sys
 count = int(sys.argv[1])
@@ -81,8 +83,8 @@ class Feed:
         self._pid = 0
         self._lines = self._requests = -1
         self._rest = b""
-        self._heard = self._asked_to_end = self._nothing_here = self._ever = False
-        self._quiet_until = self._latest = 0
+        self._heard = self._asked_to_end = self._nothing_here = self._ever = self._timed = False
+        self._quiet_until = self._latest = self._taken = 0
         self._start_at: int | None = None
         self._wait_us = _BACK_OFF_US[0]
 
@@ -97,11 +99,16 @@ class Feed:
             self._start_at = now
             self._look(now)
 
-    def read(self, now: int) -> None:
-        """Take what came, and look after the child."""
+    def read(self, now: int, *, everything: bool = False) -> None:
+        """Take what came, where that is due or ``everything`` is wanted, and look after the child."""
         if self._start_at is not None or self._pid:
-            self._take(now)
+            if everything or self._due(now):
+                self._take(now)
             self._look(now)
+
+    def _due(self, now: int) -> bool:
+        """Whether its lines tell more now than they will later."""
+        return not self._timed or now >= self._quiet_until or not self._tree.is_apart(self._pid)
 
     def finish(self, now: int) -> None:
         """Ask for a last reading, wait a moment for it, and let the child go."""
@@ -159,9 +166,10 @@ class Feed:
     def _take(self, now: int) -> None:
         """Every whole line that is there; the child's end."""
         got = 0
+        before, self._taken = self._taken, now
         while self._pid and got < _MOST_READ:
             try:
-                data = os.read(self._lines, 65_536)
+                data = os.read(self._lines, _BLOCK)
             except BlockingIOError:
                 return
             if not data:
@@ -172,10 +180,15 @@ class Feed:
             if len(self._rest) > _LONGEST_LINE:
                 self._rest = b""
             for line in lines:
-                self._hear(line, now)
+                self._hear(line, now, before)
+            if len(data) < _BLOCK:
+                return
 
-    def _hear(self, line: bytes, now: int) -> None:
-        """One line. What is no line of a child's is no sign of life either."""
+    def _hear(self, line: bytes, now: int, before: int) -> None:
+        """One line. What is no line of a child's is no sign of life either.
+
+        One that says when it was made was made then, yet not before the pipe was last empty.
+        """
         try:
             said = json.loads(line)
             kind = said["k"]
@@ -186,9 +199,11 @@ class Feed:
             else:
                 self._hear_line(said, now)
                 self._ever = True
-            if kind == "read":
+            self._timed = kind == "read"
+            if self._timed:
                 self._latest = int(said["t"])
                 self._wait_us = _BACK_OFF_US[0]
+                now = max(before, min(self._latest, now))
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
             return
         self._heard = True
@@ -208,7 +223,7 @@ class Feed:
         os.close(self._requests)
         self._lines = self._requests = -1
         self._pid = 0
-        self._heard = False
+        self._heard = self._timed = False
 
     def _signal(self) -> None:
         with contextlib.suppress(OSError):

@@ -3,7 +3,8 @@
 It exists to be lost. The driver below it may block for ever, kill it or refuse; then this process
 hangs, dies or ends, and the meter, which only reads a pipe, notices that no line came. It ends by
 itself when its input is closed. It decides nothing about the run: it says what the cards said, each
-line a JSON object, with the moment at which they had said it.
+line a JSON object, with the moment at which they had said it. What changes rarely is said again only
+when it changed.
 
 Where there is nothing to read (no library, no GPU) it says so before it ends, and is not needed again.
 """
@@ -11,6 +12,7 @@ Where there is nothing to read (no library, no GPU) it says so before it ends, a
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -19,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ouvrage.adapters.clock import monotonic_us
-from ouvrage.adapters.gpu_port import GpuLibrary, Identity, Lost, Reading, Unavailable
+from ouvrage.adapters.gpu_port import GpuLibrary, Identity, Lost, Rare, Reading, Unavailable
 from ouvrage.adapters.parent_death import end_with_the_parent
 
 PERIOD_US = 1_000_000
@@ -36,6 +38,7 @@ class Probe:
         self._count = 0
         self._known: dict[int, Identity] = {}
         self._lost: dict[int, int] = {}
+        self._rare = Rare()
         self._tick = 0
 
     def open(self) -> bool:
@@ -63,14 +66,10 @@ class Probe:
             self._say({"k": "read", "t": now, "v": values})
 
     def _one(self, index: int) -> Reading | None:
-        if self._lost.get(index, 0) > self._tick:
-            return None
         try:
-            if index not in self._known:
-                self._known[index] = self._library.describe(index)
-                self._say({"k": "gpu", "about": self._known[index]})
-            self._lost.pop(index, None)
-            return self._library.read(index, self._tick)
+            if index not in self._known and not self._found(index):
+                return None
+            return self._rare.shortened(index, self._library.read(index, self._tick))
         except Lost as error:
             if index not in self._lost:
                 text = f"GPU {index} does not answer: {error}"
@@ -78,6 +77,16 @@ class Probe:
             self._known.pop(index, None)
             self._lost[index] = self._tick + RETRY_TICKS
             return None
+
+    def _found(self, index: int) -> bool:
+        """Whether a card that is new, or was lost, says who it is; a lost one is asked rarely."""
+        if self._lost.get(index, 0) > self._tick:
+            return False
+        self._known[index] = self._library.describe(index)
+        self._say({"k": "gpu", "about": self._known[index]})
+        self._lost.pop(index, None)
+        self._rare.forget(index)
+        return True
 
     def _say(self, line: dict[str, Any]) -> None:
         data = (_encode(line) + "\n").encode("ascii")
@@ -102,12 +111,15 @@ def serve(probe: Probe, requests: int) -> None:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Read until told to end."""
+    gc.disable()  # the binding makes thousands of classes, none of which ever goes
     from ouvrage.adapters.nvml import Nvml
 
     end_with_the_parent()
     probe = Probe(Nvml(), sys.stdout.fileno())
     with contextlib.suppress(BrokenPipeError):
         if probe.open():
+            gc.freeze()
+            gc.enable()
             serve(probe, sys.stdin.fileno())
     return 0
 

@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ouvrage.adapters import nvml_place
-from ouvrage.adapters.gpu_port import NAMES
+from ouvrage.adapters.gpu_port import Rare
 from ouvrage.meter.feed import Feed, Reads, command
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Cards:
         self._origin = origin
         self._keys: list[str] = []
         self._cards: dict[int, int] = {}
+        self._rare = Rare()
 
     def hear(self, said: dict[str, Any], now: int) -> None:
         """One object that the child said."""
@@ -78,6 +79,7 @@ class Cards:
             about["chosen"] = chosen(os.environ.get("CUDA_VISIBLE_DEVICES"), index, key)
             self._record.gpu(self._keys.index(key), max(0, now - self._origin), about)
         self._cards[index] = self._keys.index(key)
+        self._rare.forget(index)
 
     def _error(self, said: dict[str, Any], now: int) -> None:
         """The driver reported an error; of a card that is not known, without its number."""
@@ -91,5 +93,6 @@ class Cards:
         for index, values in enumerate(said["v"]):
             if t < 0 or values is None or index not in self._cards:
                 continue
-            if len(values) == len(NAMES):
-                self._record.gpu_sample(self._cards[index], t, values)
+            reading = self._rare.completed(index, values)
+            if reading is not None:
+                self._record.gpu_sample(self._cards[index], t, reading)

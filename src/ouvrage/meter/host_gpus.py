@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from ouvrage.adapters import nvml_place
 from ouvrage.adapters.clock import monotonic_us, new_id
-from ouvrage.adapters.gpu_port import NAMES, PLACE, Identity, Reading
+from ouvrage.adapters.gpu_port import PLACE, Identity, Rare, Reading
 from ouvrage.adapters.nvml import RARELY
 from ouvrage.meter.feed import command
 from ouvrage.metering.gpus import FAULTS, USED_PERCENT, reason_names
@@ -47,6 +47,7 @@ class Said:
     readings: list[list[Reading | None]] = field(default_factory=list)
     fault: str | None = None
     nothing: bool = False
+    rare: Rare = field(default_factory=Rare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +201,11 @@ def _hear(line: bytes, said: Said) -> None:
         told: dict[str, Any] = json.loads(line)
         if told["k"] == "gpu":
             said.cards.append(told["about"])
+            said.rare.forget(int(told["about"]["index"]))
         elif told["k"] == "read":
-            said.readings.append([v if v and len(v) == len(NAMES) else None for v in told["v"]])
+            said.readings.append(
+                [v and said.rare.completed(index, v) for index, v in enumerate(told["v"])]
+            )
         elif told["k"] == "fault":
             said.fault = str(told["text"])[:200]
         elif told["k"] == "nothing":

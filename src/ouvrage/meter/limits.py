@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters import limit_record
-from ouvrage.adapters.gpu_port import CardLimits, Refused
+from ouvrage.adapters.limit_port import CardLimits, Refused
 from ouvrage.meter.feed import command
 
 TRIES = 2

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ouvrage.adapters.gpu_port import LimitLibrary, Refused, Unavailable
+from ouvrage.adapters.gpu_port import Unavailable
+from ouvrage.adapters.limit_port import LimitLibrary, Refused
 
 
 def answer(library: LimitLibrary, arguments: Sequence[str]) -> dict[str, Any]:

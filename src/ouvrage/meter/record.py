@@ -49,12 +49,14 @@ class Record:
         self._servers: list[list[tuple[int, dict[str, int]]]] = []
 
     def sample(self, t: int, values: Values) -> None:
-        """The counters and gauges at ``t``; times only rise."""
+        """The counters and gauges at ``t``; times only rise, and at one moment the later holds."""
         with self._lock:
             if t > self._latest:
                 self._latest = t
                 self._times.append(t)
                 self._samples.append(values)
+            elif t == self._latest and self._samples:
+                self._samples[-1] = values
 
     def mark(self, name: str, via: str, pid: int | None, mark: str, n: int, t: int | None) -> None:
         """One boundary of a unit."""
@@ -180,11 +182,7 @@ class Record:
         lines: list[dict[str, Any]] = []
         for number, readings in self._gpus.items():
             columns = zip(NAMES, zip(*(values for _, values in readings), strict=True), strict=True)
-            told = {
-                name: column
-                for name, column in columns
-                if any(value is not None for value in column)
-            }
+            told = {name: column for name, column in columns if column.count(None) < len(column)}
             times = [t for t, _ in readings]
             lines.append({"k": "gpus", "gpu": number, "t": times, "c": told})
         self._gpus = {}
@@ -209,9 +207,7 @@ class Record:
             return []
         columns = {name: [values.get(name) for values in samples] for name in COLUMNS}
         told = {
-            name: column
-            for name, column in columns.items()
-            if any(value is not None for value in column)
+            name: column for name, column in columns.items() if column.count(None) < len(column)
         }
         self._times, self._samples = [], []
         return [{"k": "samples", "t": times, "c": told}]

@@ -1,11 +1,14 @@
-"""Once a second: read the run and its host, take what the program reported, flush the spool.
+"""Once a second: read the run, take what the program reported; every five: its host, and the spool.
 
-A thread of its own. A sample that comes late is recorded at the moment it really came, so a gap is
+Of the host's and the group's counters only differences between the edges of windows are ever used,
+and windows are whole multiples of ``HOST_US``: these are read at the first sample after each
+multiple, at the first and at the last. What the run itself does is read with every sample. A thread of its own. A sample that comes late is recorded at the moment it really came, so a gap is
 a gap. The first one is taken at once, the last one by the supervisor when the command has ended.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import threading
@@ -26,7 +29,7 @@ from ouvrage.meter.supervisor import Supervisor
 from ouvrage.meter.topology import TopologyAsk
 
 PERIOD_US = 1_000_000
-FLUSH_US = 5_000_000
+FLUSH_US = HOST_US = 5_000_000
 KEPT_OPEN = 400
 PRELOAD_US = 2_000_000
 _NEVER = 1 << 62
@@ -43,15 +46,18 @@ class Instruments:
         self.tree = ProcessTree(os.getpid(), room)
         self.emitter = ThreadClock(room)
 
-    def read(self) -> dict[str, int | None]:
-        """One sample."""
-        values = self.tree.read()
-        values.update(self.host.read())
-        values.update(self.emitter.read())
-        values.update(self.cgroup.throttling())
-        values["refaulted_bytes"] = self.cgroup.refaulted_bytes()
-        values["cgroup_memory_bytes"] = self.cgroup.memory_bytes()
-        return values
+    def read(self, *, host: bool) -> dict[str, int | None]:
+        """One sample, with the host's and the group's figures or without."""
+        run = {**self.tree.read(), **self.emitter.read()}
+        if not host:
+            return run
+        return {
+            **run,
+            **self.host.read(),
+            **self.cgroup.throttling(),
+            "refaulted_bytes": self.cgroup.refaulted_bytes(),
+            "cgroup_memory_bytes": self.cgroup.memory_bytes(),
+        }
 
     def describe_host(self) -> dict[str, Any]:
         """The fields of ``model.runs.Host``."""
@@ -98,6 +104,7 @@ class Sampler(threading.Thread):
         self._origin = origin_us
         self._supervisor = supervisor
         self._preload = preload
+        self._host_due = 0
         tree = instruments.tree
         self._energy = HostEnergy(record, instruments.room)
         gpus = gpu_feed(record, tree, origin_us, PERIOD_US)
@@ -120,7 +127,7 @@ class Sampler(threading.Thread):
     def finish(self) -> None:
         """Take the last messages and the last sample; the thread has ended."""
         self._guarded(self.receive)
-        self._guarded(self.sample)
+        self._guarded(lambda: self.sample(last=True))
 
     def _guarded(self, step: Callable[[], None], what: str = "sampling ended") -> None:
         """What breaks here is noted and ends that step, never the command."""
@@ -147,7 +154,7 @@ class Sampler(threading.Thread):
             now = self._now()
             if now >= due:
                 self.sample()
-                self._look_at_feeds(begin=due == 0)
+                self._look_at_feeds(begin=due == 0, everything=now >= flush_due)
                 due = (now // PERIOD_US + 1) * PERIOD_US
             if now >= flush_due:
                 self._record.flush(sync=flush_due == 0)
@@ -155,6 +162,8 @@ class Sampler(threading.Thread):
             if now >= preload_due:
                 self._preload()
                 preload_due = _NEVER
+                gc.freeze()
+                gc.enable()
             wait_ms = max(0, due - self._now() + 999) // 1000
             ready = [fd for fd, _ in poller.poll(wait_ms)]
             if self._inbox.fileno() in ready:
@@ -162,11 +171,16 @@ class Sampler(threading.Thread):
             if self._supervisor.stop in ready:
                 return
 
-    def _look_at_feeds(self, *, begin: bool) -> None:
+    def _look_at_feeds(self, *, begin: bool, everything: bool) -> None:
         """What breaks in a feed leaves the rest of the sampling alone."""
         now = monotonic_us()
         for feed in self._feeds:
-            self._guarded(lambda feed=feed: feed.begin(now) if begin else feed.read(now), _FEED)
+            self._guarded(
+                lambda feed=feed: (
+                    feed.begin(now) if begin else feed.read(now, everything=everything)
+                ),
+                _FEED,
+            )
 
     def receive(self) -> None:
         """Take what the program reported."""
@@ -174,10 +188,13 @@ class Sampler(threading.Thread):
         if self._inbox.emitter:
             self._instruments.emitter.follow(*self._inbox.emitter)
 
-    def sample(self) -> None:
-        """Take one sample now."""
+    def sample(self, *, last: bool = False) -> None:
+        """Take one sample now; the last one is whole whenever it comes."""
         t = self._moment()
-        self._record.sample(t, self._instruments.read())
+        host = last or t >= self._host_due or self._supervisor.ended
+        if host:
+            self._host_due = (t // HOST_US + 1) * HOST_US
+        self._record.sample(t, self._instruments.read(host=host))
         self._energy.sample(t)
         if self._instruments.tree.thinned:
             text = f"more than {PROCESSES} processes or {DETAIL} threads: they are read in turn"

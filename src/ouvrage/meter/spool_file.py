@@ -75,9 +75,7 @@ class SpoolFile:
         if self._fd < 0:
             return
         try:
-            while self._waiting:
-                self._append(self._waiting[0])
-                self._waiting.popleft()
+            self._append(b"".join(self._waiting))
             if sync:
                 os.fsync(self._fd)
                 if not os.fstat(self._fd).st_nlink:
@@ -85,16 +83,19 @@ class SpoolFile:
         except OSError as error:
             self.trouble = self.trouble or f"{error.strerror or error}"
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, lines: bytes) -> None:
+        """Write waiting lines in one piece; of a piece that broke off the whole lines stay."""
         written = 0
         try:
-            while written < len(line):
-                written += os.write(self._fd, line[written:])
-        except OSError:
-            if written:
+            while written < len(lines):
+                written += os.write(self._fd, lines[written:])
+        finally:
+            whole = lines.rfind(b"\n", 0, written) + 1
+            self._length += whole
+            if whole < written:
                 os.ftruncate(self._fd, self._length)
-            raise
-        self._length += len(line)
+            while whole:
+                whole -= len(self._waiting.popleft())
 
     def lines(self) -> Iterator[str]:
         """Every line so far, also those that still wait."""

@@ -104,6 +104,11 @@ class Supervisor:
             self._keyboard.start()
         return self._child
 
+    @property
+    def ended(self) -> bool:
+        """Whether the command has ended."""
+        return self._ended_us is not None
+
     def moment(self) -> int:
         """Now, or the command's end when it lies before: nothing of a run comes after it."""
         now, ended = monotonic_us(), self._ended_us

@@ -64,8 +64,9 @@ class TopologyAsk:
             os.set_blocking(self._pipe, False)
             self._until = now + PATIENCE_US
 
-    def read(self, now: int) -> None:
-        """Take what has come of the answer."""
+    def read(self, now: int, *, everything: bool = True) -> None:
+        """Take what has come of the answer, if ``everything`` or not."""
+        del everything
         if self._pipe < 0:
             return
         try:
@@ -92,16 +93,15 @@ class TopologyAsk:
             self._give_up(now, f"{TOOL} had not answered when the command ended")
 
     def _tell(self, now: int) -> None:
+        text = self._answer.decode("utf-8", "replace")
+        if not text.strip():
+            return
         from ouvrage.metering.topology import topology_in
 
-        text = self._answer.decode("utf-8", "replace")
         try:
             found = topology_in(text, run="", source=TOOL)
         except OuvrageError:
-            if text.strip():
-                self._note(
-                    now, f"{TOOL} told no table of what joins the GPUs: {text.strip()[:80]!r}"
-                )
+            self._note(now, f"{TOOL} told no table of what joins the GPUs: {text.strip()[:80]!r}")
             return
         self._record.around(max(0, now - self._origin), found)
 

@@ -49,7 +49,20 @@ ROUTES = (
 )
 """The modules below ``routes/`` whose ``router`` is served, in the order of the reference."""
 
-PAGES = ("entrance", "oidc", "today", "nodes", "jobs", "offers", "tenants", "books", "audit")
+PAGES = (
+    "entrance",
+    "oidc",
+    "today",
+    "nodes",
+    "jobs",
+    "offers",
+    "tenants",
+    "money",
+    "books",
+    "quotes",
+    "audit",
+    "public",
+)
 """The modules below ``pages/``: the console."""
 
 _WORDS = {

@@ -48,8 +48,16 @@ class LimitsTable(_Table):
     requests_at_once: Annotated[int, Field(ge=1, le=100_000)] = 200
 
 
+class PublicTable(_Table):
+    """``[public]``: whether anybody may read what is for sale to everybody, and whether there is room."""
+
+    page: bool = False
+
+
 class File(_Table):
     """All of ``server.toml``."""
+
+    public: PublicTable = PublicTable()
 
     oidc: OidcTable | None = None
     sessions: SessionsTable = SessionsTable()
@@ -69,6 +77,7 @@ def configured(state: Path, *, secure: bool, behind_proxy: bool) -> Settings:
         session_us=file.sessions.days * DAY,
         requests_a_second=file.limits.requests_a_second,
         requests_at_once=file.limits.requests_at_once,
+        public_page=file.public.page,
         oidc=_provider(file.oidc, path) if file.oidc else None,
     )
 

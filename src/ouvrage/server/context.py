@@ -34,8 +34,8 @@ class Oidc:
 class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
-    ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``secure`` says that
-    browsers reach the server by HTTPS, so that cookies demand it.
+    ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``public_page`` opens the page of
+    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -50,6 +50,7 @@ class Settings:
     strangers_a_second: float = 5.0
     strangers_at_once: float = 60.0
     body_bytes: int = 1 << 20
+    public_page: bool = False
     secure: bool = False
     behind_proxy: bool = False
     oidc: Oidc | None = None

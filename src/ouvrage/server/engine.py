@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sqlalchemy import Connection
-
 from ouvrage.model.work import AttemptOrdered
 from ouvrage.placement.decide import Plan, Preempt, Start, plan
 from ouvrage.placement.why import Why
@@ -37,7 +35,7 @@ from ouvrage.store.platform.work import (
     open_attempts,
     put_attempt,
 )
-from ouvrage.store.transaction import Transaction
+from ouvrage.store.transaction import Connection, Transaction
 
 PLACEMENT = "placement"
 """The claim under which one server process at a time gives out places."""

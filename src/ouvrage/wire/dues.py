@@ -145,7 +145,7 @@ class NewCredit(Message):
     """``POST /v1/invoices/{number}/credit``: give back an invoice, or some of its charges, and say why."""
 
     why: Annotated[str, Field(min_length=3, max_length=200, pattern=PLAIN)]
-    charges: tuple[Name, ...] = ()
+    charges: list[Name] = Field(default_factory=list[Name], max_length=10_000)
 
 
 class InvoiceLineTold(Answer):

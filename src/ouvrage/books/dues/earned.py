@@ -7,8 +7,8 @@ statement, the journal and the reconciliation read a platform as they read any o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from ouvrage.base.numbers import decimal_text, number
 from ouvrage.books.dues.charging import Charged
@@ -22,16 +22,21 @@ _COMPONENTS = {"compute": "gpu", "storage": "storage"}
 """The component of earnings for a part of a plan; of any other part it is ``other``."""
 
 
-def earnings_of(record: DuesRecord) -> Iterator[Known[Earning]]:
-    """Every charge and credit of a lease that is known, as the earning of a channel."""
+def earnings_of(record: DuesRecord, devices: Collection[str]) -> Iterator[Known[Earning]]:
+    """Every charge and credit of a lease that is known, as the earning of a channel.
+
+    ``devices`` are those that the owner's books know by the platform's own names; of others the node earns.
+    """
     leases = {each.lease: each for each in record.leases}
     for each in record.charges:
         lease = leases.get(each.value.lease)
         if lease is not None:
-            yield _earning(record, each, lease)
+            yield _earning(record, each, lease, devices)
 
 
-def _earning(record: DuesRecord, each: Charged, lease: Lease) -> Known[Earning]:
+def _earning(
+    record: DuesRecord, each: Charged, lease: Lease, known: Collection[str]
+) -> Known[Earning]:
     value, offer = each.value, lease.offer
     component = "credit" if value.credits else _component(lease, value.rule)
     tenant = record.organisations.get(value.org)
@@ -41,7 +46,7 @@ def _earning(record: DuesRecord, each: Charged, lease: Lease) -> Known[Earning]:
     price = None if offer.rate is None else decimal_text(number(offer.rate) / devices)
     earning = Earning(
         channel="own-use" if own else offer.channel,
-        about=_about(record, lease),
+        about=_about(record, lease, known),
         component="own-use" if own and component != "credit" else component,
         amount=value.amount,
         currency=value.currency,
@@ -62,43 +67,57 @@ def _component(lease: Lease, rule: str) -> str:
     return _COMPONENTS.get(parts.get(rule, "other"), "other")
 
 
-def _about(record: DuesRecord, lease: Lease) -> str:
-    if len(lease.devices) == 1:
+def _about(record: DuesRecord, lease: Lease, known: Collection[str]) -> str:
+    if len(lease.devices) == 1 and lease.devices[0] in known:
         return f"device:{lease.devices[0]}"
     return f"node:{record.nodes.get(lease.node, lease.node)}"
 
 
-def states_of(record: DuesRecord) -> Iterator[Known[DeviceState]]:
-    """Held while leased, working while an attempt ran; of the devices of each lease alone."""
+def states_of(record: DuesRecord, devices: Collection[str]) -> Iterator[Known[DeviceState]]:
+    """Held while leased, working while an attempt ran; of the devices of each lease alone.
+
+    Where the owner's books do not know them by these names, of as many of their node's.
+    """
     for lease in record.leases:
         ended = lease.ended.at_us if lease.ended else lease.until_us
-        yield from _states(record, lease, "held", "leased", lease.from_us, ended, lease.key)
+        said = _Said("held", "leased", lease.from_us, ended, lease.key)
+        yield from _states(record, lease, lease.devices, devices, said)
         for ordered in record.inside.get(lease.lease, ()):
             known = record.attempts.get(ordered.attempt)
             if known is not None and known.end > known.valid_from:
                 job = record.jobs.get(known.value.job)
                 cause = f"job {job.spec.name if job else known.value.job}"[:200]
-                part = replace(lease, devices=ordered.placed.devices)
-                yield from _states(
-                    record, part, "working", cause, known.valid_from, known.end, known.key
-                )
+                said = _Said("working", cause, known.valid_from, known.end, known.key)
+                yield from _states(record, lease, ordered.placed.devices, devices, said)
+
+
+class _Said(NamedTuple):
+    """In which state, why, from when to when, and the fact that says so."""
+
+    state: str
+    cause: str
+    from_us: int
+    to_us: int | None
+    key: str
 
 
 def _states(
-    record: DuesRecord,
-    lease: Lease,
-    state: str,
-    cause: str,
-    from_us: int,
-    to_us: int | None,
-    key: str,
+    record: DuesRecord, lease: Lease, had: Sequence[str], known: Collection[str], said: _Said
 ) -> Iterator[Known[DeviceState]]:
     tenant = record.organisations.get(lease.org)
     own = tenant is not None and tenant.side == "owner"
-    for device in lease.devices:
-        said = DeviceState(
-            device=device, node=None, count=None, state=state, cause=cause,
+    unknown = [device for device in had if device not in known]
+    for device in (*(device for device in had if device in known), *([None] if unknown else [])):
+        state = DeviceState(
+            device=device, node=None if device else record.nodes.get(lease.node, lease.node),
+            count=None if device else len(unknown), state=said.state, cause=said.cause,
             channel="own-use" if own else lease.offer.channel,
             tenant=tenant.name if tenant else lease.org, lease=lease.lease,
         )  # fmt: skip
-        yield Known(value=said, valid_from=from_us, valid_to=to_us, grade=lease.grade, key=key)
+        yield Known(
+            value=state,
+            valid_from=said.from_us,
+            valid_to=said.to_us,
+            grade=lease.grade,
+            key=said.key,
+        )

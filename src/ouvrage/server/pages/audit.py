@@ -1,4 +1,7 @@
-"""The trail: who did what and what was refused, newest first, as far as the reader may see it."""
+"""The trail: who did what and what was refused, newest first, as far as the reader may see it.
+
+Decides only how many lines stand on a page; who sees which is decided by the service.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The owner's books: the statement of a month with its pictures, as ``ouvrage books pnl`` tells it."""
+"""The owner's books: the statement of a month with its pictures, as ``ouvrage books pnl`` tells it.
+
+Decides which blocks of the console the page of the books becomes; figures and words are that page's own.
+"""
 
 from __future__ import annotations
 

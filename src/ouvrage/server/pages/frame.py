@@ -43,8 +43,9 @@ PLACES = (
     ("jobs", "Jobs", "/jobs", "job.read"),
     ("offers", "Offers and leases", "/offers", "offer.read"),
     ("tenants", "Tenants and budgets", "/tenants", "member.read"),
+    ("money", "Money", "/money", "usage.read"),
     ("books", "Books", "/books", "platform.read"),
-    ("quotes", "Quotes", "/quotes", "platform.read"),
+    ("quotes", "Quotes", "/quotes", "job.read"),
     ("audit", "Audit", "/audit", "audit.read"),
 )
 """The navigation: key, words, address, and the action without which it is not shown."""

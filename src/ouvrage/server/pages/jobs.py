@@ -1,4 +1,7 @@
-"""Submitted work: what runs, why the rest waits, what each finished unit takes, and the output as it comes."""
+"""Submitted work: what runs, why the rest waits, what each finished unit takes, and the output as it comes.
+
+Decides how much of a log stands in a page, and which jobs the list begins with. Why a job waits is the engine's own word.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.grades import Grade
 from ouvrage.base.ids import code_of
 from ouvrage.console.blocks import (
     Block,
@@ -28,15 +32,16 @@ from ouvrage.server.access import engine_of
 from ouvrage.server.authorise import may
 from ouvrage.server.pages.frame import Visit, VisitDep, asked, deed, page, refused
 from ouvrage.server.pages.offers import may_somewhere
-from ouvrage.server.pages.told import length, mebibytes, moment, state
+from ouvrage.server.pages.told import length, mebibytes, moment, money, state
 from ouvrage.server.routes import job_output
-from ouvrage.server.services import jobs, logs, offers, projects
+from ouvrage.server.services import jobs, logs, offers, projects, usage
 from ouvrage.server.services.waking import after_change, after_stopping
 from ouvrage.server.services.watching import watched
 from ouvrage.wire.work import AttemptTold, Explained, JobShown, JobTold, NewJob, Why
 
 router = APIRouter()
 MOST = 50
+MOST_JOBS = 10_000
 FIRST_BYTES = 1 << 16
 """So much of a log's end stands in the page itself."""
 
@@ -212,8 +217,26 @@ def _tiles(seen: Visit, told: JobShown) -> Tiles:
             (_("One unit takes"), Cell(text=length(last.unit_us) if last else "–")),
             (_("Running for"), Cell(text=length(ran))),
             (_("Memory at its peak"), Cell(text=memory)),
+            (_("Cost, this month"), _cost(seen, told)),
         )
     )
+
+
+def _cost(seen: Visit, told: JobShown) -> Cell:
+    """What the job cost this month, as its bill will say; one in a lease costs nothing beside it."""
+    if told.lease is not None:
+        return Cell(text=seen.word("in the lease"))
+    found = usage.usage(
+        seen.platform,
+        seen.who,
+        org=None,
+        project=told.project,
+        by="job",
+        period=None,
+        limit=MOST_JOBS,
+    )
+    mine = next((each for each in found.rows if each.key == told.job), None)
+    return money(mine.cost if mine else "0", found.currency, seen.language, Grade.METERED)
 
 
 def _so_far(seen: Visit, last: AttemptTold) -> int | None:

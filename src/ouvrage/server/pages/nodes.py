@@ -1,4 +1,7 @@
-"""The owner's machines: what each has, who has it, and what is held back from new work."""
+"""The owner's machines: what each has, who has it, and what is held back from new work.
+
+Decides what of a machine leads and which forms are offered; a one-time token is shown once, on the page that answers the form.
+"""
 
 from __future__ import annotations
 

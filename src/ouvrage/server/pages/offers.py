@@ -1,4 +1,7 @@
-"""What is for sale, and who has what: offers and leases, with the forms that make, take and end them."""
+"""What is for sale, and who has what: offers and leases, with the forms that make, take and end them.
+
+Decides how an offer's terms are laid out. Whether there is room for a lease is decided by the placement, and its refusal is shown.
+"""
 
 from __future__ import annotations
 

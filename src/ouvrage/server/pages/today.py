@@ -6,6 +6,8 @@ in the last day. Whoever owns no machine sees their own work alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter
 
 from ouvrage.base.time import DAY
@@ -87,7 +89,7 @@ def _of_machines(seen: Visit, machines: list[NodeTold]) -> list[Block]:
     return found
 
 
-def _of_jobs(seen: Visit, failed: list[JobTold]) -> list[Block]:
+def _of_jobs(seen: Visit, failed: list[JobTold]) -> Sequence[Block]:
     own = {held.org for held in seen.who.memberships}
     return [
         Notice(

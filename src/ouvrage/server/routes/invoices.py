@@ -1,4 +1,7 @@
-"""``/v1/invoices`` and ``/v1/taxes``: drafted, issued, shown as data, page and paper, corrected."""
+"""``/v1/invoices`` and ``/v1/taxes``: drafted, issued, shown as data, page and paper, corrected.
+
+Decides only how each is asked for and in which form it is answered; what an invoice says is decided by ``services.invoices``.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def drafted(
     return invoices.told_of(platform, invoices.drafted(platform, actor, org, period), lang)
 
 
-@router.get("/v1/invoices/draft/page", response_class=HTMLResponse, **acts("invoice.read"))
+@router.get("/v1/invoices/draft/page", response_class=Response, **acts("invoice.read"))
 def drafted_page(
     platform: PlatformDep, actor: UserDep, period: Asked = None, org: Org = None, lang: Lang = "en"
 ) -> HTMLResponse:
@@ -85,7 +88,7 @@ def shown(platform: PlatformDep, actor: UserDep, number: str, lang: Lang = "en")
     return invoices.told_of(platform, invoices.one(platform, actor, number), lang)
 
 
-@router.get("/v1/invoices/{number}/page", response_class=HTMLResponse, **acts("invoice.read"))
+@router.get("/v1/invoices/{number}/page", response_class=Response, **acts("invoice.read"))
 def shown_page(
     platform: PlatformDep, actor: UserDep, number: str, lang: Lang = "en"
 ) -> HTMLResponse:

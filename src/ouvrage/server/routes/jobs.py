@@ -1,4 +1,7 @@
-"""``/v1/jobs``: work submitted, watched, cancelled, tried again, explained."""
+"""``/v1/jobs``: work submitted, watched, cancelled, tried again, explained.
+
+Decides only the form of the addresses. What a job says and leaves is in ``routes/job_output``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``/v1/leases``: a right to devices for a time, taken and given back."""
+"""``/v1/leases``: a right to devices for a time, taken and given back.
+
+Decides only the form of the addresses. Whoever is concerned by a change is woken once it is committed.
+"""
 
 from __future__ import annotations
 

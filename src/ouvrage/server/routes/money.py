@@ -1,4 +1,7 @@
-"""``/v1/usage``, ``/v1/estimates``, ``/v1/payments``, ``/v1/budgets`` and ``/v1/statements``: what work costs and is allowed to."""
+"""``/v1/usage``, ``/v1/estimates``, ``/v1/payments``, ``/v1/budgets`` and ``/v1/statements``: what work costs and is allowed to.
+
+Decides only how each is asked for; the services decide who may know what, and every figure is the bill's.
+"""
 
 from __future__ import annotations
 
@@ -77,9 +80,13 @@ def pay(once: OnceDep, asked: NewPayment) -> PaymentTold:
 
 
 @router.get("/v1/budgets", **acts("budget.read"))
-def allowed(platform: PlatformDep, actor: UserDep, org: Text = None) -> Listed[BudgetTold]:
+def allowed(
+    platform: PlatformDep, actor: UserDep, page: PageDep, org: Text = None
+) -> Listed[BudgetTold]:
     """The budgets of an organisation's projects, each with what is spent of it now."""
-    return Listed[BudgetTold](items=budgets.listed(platform, actor, org=org), next=None)
+    rows = budgets.listed(platform, actor, org=org, after=page.after, limit=page.limit + 1)
+    items, following = cut(rows, page, lambda row: row.project)
+    return Listed[BudgetTold](items=list(items), next=following)
 
 
 @router.post("/v1/budgets", **acts("budget.change", status=201))

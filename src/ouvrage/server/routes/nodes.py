@@ -1,4 +1,7 @@
-"""``/v1/nodes``: the machines, for those who keep them running."""
+"""``/v1/nodes``: the machines, for those who keep them running.
+
+Decides only the form of the addresses. A change lets the engine look anew, since what was withheld may be free.
+"""
 
 from __future__ import annotations
 

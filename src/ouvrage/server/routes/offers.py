@@ -1,4 +1,7 @@
-"""``/v1/offers``: what is for sale here."""
+"""``/v1/offers``: what is for sale here.
+
+Decides only the form of the addresses. There is none for changing an offer: withdrawn and made anew is what can be done.
+"""
 
 from __future__ import annotations
 

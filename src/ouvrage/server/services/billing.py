@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 
-from sqlalchemy import Connection
-
 from ouvrage.base.time import HOUR
 from ouvrage.books.dues.account import Account, running_nano
 from ouvrage.books.dues.charging import Charged, charges_due
@@ -34,7 +32,7 @@ from ouvrage.store.platform.dues import (
 )
 from ouvrage.store.platform.selling import LeaseRow, offers_by_id
 from ouvrage.store.platform.work import AttemptRow
-from ouvrage.store.transaction import Transaction
+from ouvrage.store.transaction import Connection, Transaction
 
 ZONE = "UTC"
 """By whose clock months of charges and budgets end."""
@@ -78,7 +76,7 @@ def charge(platform: Platform, tx: Transaction, names: Collection[str]) -> list[
 
 def keep(platform: Platform, tx: Transaction, made: Sequence[Charged]) -> None:
     """Record charges as facts and rows."""
-    tx.append(
+    tx.note(
         [
             stated(
                 platform,

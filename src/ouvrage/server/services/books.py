@@ -6,8 +6,6 @@ owner's side sees it. What the figures are is decided by ``books``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.account import account
 from ouvrage.books.gaps import gaps
@@ -49,6 +47,6 @@ def view_of(platform: Platform, record: OwnerRecord, site: str, month: str, by: 
             "period/future", f"{named.name} has not begun", hint="ask for a month that has"
         )
     made = account(record, site, passed)
-    few: Sequence[str] = made.grid.models if len(made.grid.models) <= MOST_DEVICES else ()
+    few = len(made.grid.models) <= MOST_DEVICES
     found = gaps(record, site, passed) if few else ()
     return books_view(statement_of(made, by), named, made, found, (), "")

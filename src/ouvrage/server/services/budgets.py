@@ -5,8 +5,6 @@ Decides that a budget is in the organisation's currency and that a changed one i
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from ouvrage.base.time import utc_text
 from ouvrage.books.dues.lease import amount_text
 from ouvrage.model.dues import Budget
@@ -25,7 +23,7 @@ from ouvrage.store.platform.dues import (
     put_budget,
 )
 from ouvrage.store.platform.tenancy import project_of
-from ouvrage.store.transaction import Transaction
+from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.dues import BudgetTold, NewBudget
 
 
@@ -53,8 +51,10 @@ def put(tx: Transaction, platform: Platform, actor: Actor, asked: NewBudget) -> 
     return _told(tx.connection, budget, project, tx.now_us)
 
 
-def listed(platform: Platform, actor: Actor, *, org: str | None) -> list[BudgetTold]:
-    """The budgets that somebody may see, each with what is spent of it now."""
+def listed(
+    platform: Platform, actor: Actor, *, org: str | None, after: str, limit: int
+) -> list[BudgetTold]:
+    """The first ``limit`` budgets after a project that somebody may see, each with what is spent of it now."""
     with platform.reading() as connection:
         found = organisation_meant(connection, actor, org)
         within = visible_projects(actor, found.org)
@@ -64,7 +64,9 @@ def listed(platform: Platform, actor: Actor, *, org: str | None) -> list[BudgetT
             authorise(actor, "budget.read", org=found.org, project=each)
         now = platform.clock()
         told: list[BudgetTold] = []
-        for budget in budgets_of_org(connection, found.org):
+        for budget in budgets_of_org(connection, found.org, after):
+            if len(told) == limit:
+                break
             project = project_of(connection, budget.project)
             if project is not None and (within is None or project.project in within):
                 told.append(_told(connection, budget, project, now))

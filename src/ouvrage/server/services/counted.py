@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection
-
 from ouvrage.base.grades import Grade
 from ouvrage.books.dues.invoice import Counted
 from ouvrage.metering.run_view import run_views
 from ouvrage.metering.units import units_of
 from ouvrage.store.platform.dues import attempts_called
 from ouvrage.store.store import Store
+from ouvrage.store.transaction import Connection
 
 
 def counted(store: Store, connection: Connection, attempts: Collection[str]) -> dict[str, Counted]:

@@ -6,8 +6,6 @@ configuration of that lease. The estimate itself is ``books.dues.estimate``'s.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from ouvrage.base.grades import Grade
 from ouvrage.books.dues.estimate import EarlierRun, estimate
 from ouvrage.server.authorise import authorise
@@ -18,6 +16,7 @@ from ouvrage.server.services.offers import seen
 from ouvrage.store.platform.dues import earlier_attempts, leases_called
 from ouvrage.store.platform.selling import offers_by_id
 from ouvrage.store.platform.work import AttemptRow, jobs_by_id
+from ouvrage.store.transaction import Connection
 from ouvrage.wire.dues import EstimateTold
 
 MOST = 100

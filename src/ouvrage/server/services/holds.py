@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import Connection
-
 from ouvrage.placement.snapshot import Hold
 from ouvrage.server.services.money import waits_for_money
 from ouvrage.server.services.snapshots import Holds
 from ouvrage.store.platform.selling import lease_of
 from ouvrage.store.platform.tenancy import project_of
 from ouvrage.store.platform.work import JobRow, files_of, jobs_by_id
+from ouvrage.store.transaction import Connection
 
 
 def waits_for_others(connection: Connection, waiting: Sequence[JobRow], now_us: int) -> Holds:

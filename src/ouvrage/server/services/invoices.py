@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.time import utc_text
@@ -62,7 +60,7 @@ from ouvrage.store.platform.dues import (
 )
 from ouvrage.store.platform.tenancy import list_projects, organisation_of
 from ouvrage.store.platform.work import AttemptRow, jobs_by_id
-from ouvrage.store.transaction import Transaction
+from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.dues import (
     InvoiceListed,
     InvoiceShown,

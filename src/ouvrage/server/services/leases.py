@@ -7,19 +7,17 @@ that only what the offer's terms allow can be taken. The place itself is ``place
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ouvrage.base.ids import code_of
 from ouvrage.model.selling import OwnOffer, Placed
-from ouvrage.model.tenancy import Project
-from ouvrage.placement.decide import plan
-from ouvrage.placement.snapshot import Waiting
+from ouvrage.placement.decide import grant as grant_place
 from ouvrage.placement.spec import needs_of_offer
 from ouvrage.server.authorise import authorise, is_owner_side, visible_orgs
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.engine import stop
 from ouvrage.server.errors import conflict, unreadable
 from ouvrage.server.recording import record
+from ouvrage.server.services.holds import ALWAYS
 from ouvrage.server.services.leasing import end_lease, grant
 from ouvrage.server.services.meant import lease_meant
 from ouvrage.server.services.money import refuse_without_money
@@ -39,9 +37,6 @@ from ouvrage.store.platform.work import attempts_in, open_attempts
 from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.work import LeaseTold, NewLease, Release
 
-_FIRST = 1_000_000
-"""A person who asks now comes before whatever waits in a queue; nothing is interrupted for them."""
-
 
 def take(tx: Transaction, platform: Platform, actor: Actor, asked: NewLease) -> LeaseTold:
     """Lease what an offer offers, from now on."""
@@ -58,7 +53,8 @@ def take(tx: Transaction, platform: Platform, actor: Actor, asked: NewLease) -> 
         )
     _check_duration(offer.terms, asked.for_us)
     refuse_without_money(tx.connection, project, tx.now_us)
-    placed = _place(tx, platform, project, offer.terms)
+    until = None if asked.for_us is None else tx.now_us + asked.for_us
+    placed = _place(tx, platform, offer.terms, until)
     row = LeaseRow(
         lease=platform.ids(),
         offer=offer.offer,
@@ -69,7 +65,7 @@ def take(tx: Transaction, platform: Platform, actor: Actor, asked: NewLease) -> 
         node=placed.node,
         placed=placed,
         from_us=tx.now_us,
-        until_us=None if asked.for_us is None else tx.now_us + asked.for_us,
+        until_us=until,
         ended_us=None,
         end=None,
         billable_us=None,
@@ -95,24 +91,15 @@ def _check_duration(terms: OwnOffer, for_us: int | None) -> None:
         )
 
 
-def _place(tx: Transaction, platform: Platform, project: Project, terms: OwnOffer) -> Placed:
-    """A place that is free now, or ``Refused`` 409 with the reason."""
-    wanted = Waiting(
-        job="lease",
-        project=project.project,
-        org=project.org,
-        needs=needs_of_offer(terms),
-        submitted_us=tx.now_us,
-        standing=_FIRST,
-    )
-    stands = snapshot_of(tx.connection, tx.now_us, platform.limits, ())
-    policy = replace(stands.policy, preemption=False)
-    made = plan(replace(stands, waiting=(wanted,), policy=policy), tx.now_us)
-    if made.starts:
-        return made.starts[0].placed
+def _place(tx: Transaction, platform: Platform, terms: OwnOffer, until_us: int | None) -> Placed:
+    """A place that is free now and that nobody waits for, or ``Refused`` 409 with the reason."""
+    stands = snapshot_of(tx.connection, tx.now_us, platform.limits, ALWAYS)
+    found = grant_place(stands, needs_of_offer(terms), until_us, tx.now_us)
+    if isinstance(found, Placed):
+        return found
     raise conflict(
         "lease/no-room",
-        f"{terms.name} cannot be had now: {made.waits[0].words}",
+        f"{terms.name} cannot be had now: {found.words}",
         hint="submit a job to the offer instead: it waits its turn",
         field="offer",
     )

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection
-
 from ouvrage.books.dues.account import running_nano
 from ouvrage.books.dues.budgets import (
     BALANCE,
@@ -44,7 +42,7 @@ from ouvrage.store.platform.dues import (
 from ouvrage.store.platform.selling import open_leases
 from ouvrage.store.platform.tenancy import organisation_of
 from ouvrage.store.platform.work import JobRow, attempts_of, jobs_by_id
-from ouvrage.store.transaction import Transaction
+from ouvrage.store.transaction import Connection, Transaction
 
 
 def spent_now(

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from sqlalchemy import Connection
-
 from ouvrage.model.selling import OwnOffer
 from ouvrage.placement.order import Site, aged, standing_of
 from ouvrage.placement.snapshot import (
@@ -45,6 +43,7 @@ from ouvrage.store.platform.work import (
     jobs_in,
     open_attempts,
 )
+from ouvrage.store.transaction import Connection
 
 Holds = Mapping[str, Sequence[Hold]]
 """By job, why it may not start."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection
-
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.ids import code_of
 from ouvrage.base.time import utc_text
@@ -25,6 +23,7 @@ from ouvrage.store.platform.dues import (
     paid_before,
     payments_of,
 )
+from ouvrage.store.transaction import Connection
 from ouvrage.wire.dues import StatementLine, StatementTold
 
 MOST = 5000

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from sqlalchemy import Connection
-
 from ouvrage.base.grades import Grade
 from ouvrage.base.ids import code_of
 from ouvrage.base.numbers import decimal_text
@@ -28,6 +26,7 @@ from ouvrage.server.services.naming import organisation_meant, project_meant
 from ouvrage.store.platform.dues import charges_of_leases, leases_meeting
 from ouvrage.store.platform.tenancy import list_projects
 from ouvrage.store.platform.work import jobs_by_id
+from ouvrage.store.transaction import Connection
 from ouvrage.wire.dues import AccountTold, UsageRow, UsageTold
 
 BY = ("lease", "job", "project")

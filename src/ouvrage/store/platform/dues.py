@@ -186,9 +186,10 @@ def budgets_of(connection: Connection, projects: Collection[str]) -> dict[str, B
     return {row.project: value_of(Budget, row.value) for row in connection.execute(query)}
 
 
-def budgets_of_org(connection: Connection, org: str) -> list[Budget]:
-    """The budgets of an organisation's projects."""
-    query = select(budgets).where(budgets.c.org == org).order_by(budgets.c.project)
+def budgets_of_org(connection: Connection, org: str, after: str) -> list[Budget]:
+    """The budgets of an organisation's projects, by project, after one."""
+    where = (budgets.c.org == org) & (budgets.c.project > after)
+    query = select(budgets).where(where).order_by(budgets.c.project)
     return [value_of(Budget, row.value) for row in connection.execute(query)]
 
 

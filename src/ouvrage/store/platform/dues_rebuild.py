@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Table, select
+from sqlalchemy import Table, delete, insert, select
 
 from ouvrage.books.dues.record import SALES_TAX
 from ouvrage.books.known import Known
@@ -17,7 +17,7 @@ from ouvrage.ledger.kinds import read
 from ouvrage.ledger.laws import Law
 from ouvrage.model.dues import Budget, LeaseCharge, Payment, TenantInvoice
 from ouvrage.model.sites import Term
-from ouvrage.store.engine import reading
+from ouvrage.store.engine import reading, told, writing
 from ouvrage.store.platform.dues import (
     budget_values,
     charge_values,
@@ -25,7 +25,7 @@ from ouvrage.store.platform.dues import (
     payment_values,
 )
 from ouvrage.store.platform.dues_tables import budgets, charges, invoices, payments, sales_taxes
-from ouvrage.store.store import Store
+from ouvrage.store.store import Store, wait_for_head
 
 Rows = dict[tuple[str, str], dict[str, Any]]
 _TABLES: tuple[tuple[Table, str], ...] = (
@@ -95,3 +95,18 @@ def dues_law(store: Store) -> Law:
         statement="charges, payments, budgets, invoices and taxes in tables are what the facts state",
         check=check,
     )
+
+
+def rebuild_odd_dues(store: Store) -> bool:
+    """Make the tables anew where they are not what the facts give; whether they were not."""
+    given = rows_given(store.records())
+    if given == rows_held(store):
+        return False
+    with told(store.engine), writing(store.engine) as connection:
+        wait_for_head(connection)
+        for table, _ in _TABLES:
+            connection.execute(delete(table))
+            rows = [row for (name, _), row in given.items() if name == table.name]
+            if rows:
+                connection.execute(insert(table), rows)
+    return True

@@ -195,4 +195,5 @@ def lease_page(
 def lease_row(row: Row[Any]) -> LeaseRow:
     """A lease as its row states it."""
     values: dict[str, Any] = dict(row._mapping)
-    return LeaseRow(**(values | {"placed": value_of(Placed, row.placed)}))
+    values["placed"] = value_of(Placed, row.placed)
+    return LeaseRow(**values)
