@@ -125,7 +125,10 @@ class Asker:
         asked = {"name": name, "admin": "ann", "billing": "credit", "credit_limit": "1000"}
         made = self.post("/v1/organisations", asked)
         body = {"login": made["login"], "password": made["password"]}
-        return Asker(self.url, Asker(self.url).post("/v1/login", body)["secret"])
+        stranger = Asker(self.url)
+        secret = stranger.post("/v1/login", body)["secret"]
+        stranger.close()
+        return Asker(self.url, secret)
 
     def close(self) -> None:
         self._http.close()
