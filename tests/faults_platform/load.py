@@ -96,12 +96,14 @@ class Load:
         """Cancel what would run for ever, give back leases whose work is done, and wait while much is under way."""
         while True:
             states = {job["job"]: job for job in self.owner.all("/v1/jobs")}
-            open_ = [j for j in states.values() if j["state"] not in ("done", "failed", "cancelled")]
+            open_ = [
+                j for j in states.values() if j["state"] not in ("done", "failed", "cancelled")
+            ]
             for job in open_:
-                if self.jobs.get(job["job"]) == "long" and job["job"] not in self._cancelled:
-                    if job["state"] == "running" or self._chance.random() < 0.2:
-                        self._cancelled.add(job["job"])
-                        self.owner.post(f"/v1/jobs/{job['job']}/cancel", {})
+                endless = self.jobs.get(job["job"]) == "long" and job["job"] not in self._cancelled
+                if endless and (job["state"] == "running" or self._chance.random() < 0.2):
+                    self._cancelled.add(job["job"])
+                    self.owner.post(f"/v1/jobs/{job['job']}/cancel", {})
             for lease, who in list(self._leases.items()):
                 if not any(job["lease"] == lease for job in open_):
                     who.post(f"/v1/leases/{lease}/release", {})

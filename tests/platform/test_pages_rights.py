@@ -82,9 +82,7 @@ ENTRIES: dict[tuple[str, str], Entry] = {
     ("POST", "/offers/{offer}/withdraw"): _work(
         frozenset({"owner"}), lambda w: f"/offers/{works(w).offer(w.new('gone'))}/withdraw"
     ),
-    ("GET", "/leases/{lease}"): Entry(
-        WORKS | {"finance"}, lambda w: f"/leases/{works(w).lease()}"
-    ),
+    ("GET", "/leases/{lease}"): Entry(WORKS | {"finance"}, lambda w: f"/leases/{works(w).lease()}"),
     ("POST", "/leases"): Entry(
         WORKS,
         form=lambda w: {"project": w.vision, "offer": works(w).offer(), "hours": "1"},
@@ -114,7 +112,10 @@ ENTRIES: dict[tuple[str, str], Entry] = {
     ("POST", "/money/budgets"): Entry(
         ADMINS,
         form=lambda w: {
-            "project": w.vision, "amount": "1000000", "period": "month", "action": "stop",
+            "project": w.vision,
+            "amount": "1000000",
+            "period": "month",
+            "action": "stop",
         },
         done=303,
     ),
@@ -130,7 +131,12 @@ ENTRIES: dict[tuple[str, str], Entry] = {
     ("POST", "/sign-in"): Entry(frozenset(), public=True),
     ("POST", "/logout"): Entry(ALL, public=True, done=303),
 }
-ALONE = {("POST", "/sign-in"), ("POST", "/logout"), ("GET", "/oidc/start"), ("GET", "/oidc/callback")}
+ALONE = {
+    ("POST", "/sign-in"),
+    ("POST", "/logout"),
+    ("GET", "/oidc/start"),
+    ("GET", "/oidc/callback"),
+}
 """About nobody's rights; ``test_hostile`` and ``test_oidc`` look at them."""
 TWINLESS = {"/sign-in", "/static/{name}", "/jobs/{job}/log", "/oidc/start", "/oidc/callback"}
 
@@ -229,7 +235,9 @@ def test_a_user_sees_no_list_of_the_people_in_their_organisation(
             assert other not in browsers[who].get(path).text
 
 
-@pytest.mark.parametrize("path", ["/", "/jobs", "/offers", "/money", "/tenants", "/audit", "/quotes"])
+@pytest.mark.parametrize(
+    "path", ["/", "/jobs", "/offers", "/money", "/tenants", "/audit", "/quotes"]
+)
 def test_no_page_tells_a_tenant_of_another(
     world: World, browsers: dict[str, Browser], path: str
 ) -> None:

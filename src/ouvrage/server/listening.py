@@ -27,6 +27,7 @@ class Start:
     currency: str = "EUR"
     no_runner: bool = False
     see: tuple[Path, ...] = ()
+    files: Path | None = None
 
     def arguments(self) -> list[str]:
         """The same as arguments of the command, less the address of the store."""
@@ -35,6 +36,7 @@ class Start:
             ("--tls", self.tls),
             ("--tls-certificate", self.tls_certificate),
             ("--tls-key", self.tls_key),
+            ("--files", self.files),
         ):
             words += [name, str(value)] if value else []
         words += ["--behind-proxy"] if self.behind_proxy else []

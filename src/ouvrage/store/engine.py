@@ -85,7 +85,9 @@ _pinned: ContextVar[tuple[Engine, Connection] | None] = ContextVar("_pinned", de
 def pinned(engine: Engine) -> Generator[None]:
     """Whatever this thread reads until the end sees the store as it is now, whoever writes meanwhile."""
     with reading(engine) as connection:
-        connection.exec_driver_sql("SELECT seq FROM head").all()  # the state is chosen by the first look
+        connection.exec_driver_sql(
+            "SELECT seq FROM head"
+        ).all()  # the state is chosen by the first look
         before = _pinned.set((engine, connection))
         try:
             yield
