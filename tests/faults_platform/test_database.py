@@ -92,7 +92,9 @@ def test_a_database_cut_off_under_two_servers(
     ]
     terms = {"name": "small", "cpus": 1, "memory_mib": 16, "disk_mib": 1, "rate": "0.10"}
     owners[0].post("/v1/offers", terms)
-    nodes = [Node(url, owner, f"at-{n}") for n, (url, owner) in enumerate(zip(urls, owners, strict=True))]
+    nodes = [
+        Node(url, owner, f"at-{n}") for n, (url, owner) in enumerate(zip(urls, owners, strict=True))
+    ]
     jobs: list[str] = []
 
     def submit() -> None:
