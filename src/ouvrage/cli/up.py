@@ -54,6 +54,12 @@ state_option = click.option(
     help="postgresql://… in place of a file in DIR.",
 )
 @click.option(
+    "--files",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where logs and files of jobs lie, when several servers share a store (DIR of --state, else).",
+)
+@click.option(
     "--tls", type=click.Choice(["own"]), help="With a certificate of an authority of its own."
 )
 @click.option(
@@ -95,6 +101,7 @@ def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
     """
     from ouvrage.server.listening import Start, checked
 
+    given["files"] = given["files"] and given["files"].absolute()
     given["see"] = tuple(each.absolute() for each in given["see"])
     start = Start(state=state.absolute(), **given)
     checked(start)

@@ -6,6 +6,7 @@ which it stands in the server's log. Routes are in ``routes/``; each says which 
 
 from __future__ import annotations
 
+import errno
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +46,6 @@ ROUTES = (
     "members",
     "tokens",
     "audit",
-    "oidc",
     "nodes",
     "offers",
     "leases",
@@ -62,6 +62,7 @@ ROUTES = (
 
 PAGES = (
     "entrance",
+    "oidc",
     "today",
     "nodes",
     "jobs",
@@ -147,6 +148,7 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
     app.add_exception_handler(OuvrageError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(OSError, _no_room)
     app.add_middleware(Guard, settings=settings or Settings())
     return app
 
@@ -174,6 +176,14 @@ def _store_trouble(error: OuvrageError) -> OuvrageError:
         hint="try again in a moment; whoever runs this server finds more in its log",
         retry_after=5 if status_of(error) == 503 else None,
     )
+
+
+def _no_room(_request: Request, error: Exception) -> JSONResponse:
+    """A full disk is no failure of ours, and passes; whatever else the system says is one."""
+    assert isinstance(error, OSError)
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    return refusal(_store_trouble(OuvrageError("store/disk-full", str(error))))
 
 
 def _http(_request: Request, error: Exception) -> JSONResponse:

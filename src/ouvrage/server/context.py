@@ -85,6 +85,13 @@ class Platform:
     settings: Settings = field(default_factory=Settings)
     limits: WorkLimits = field(default_factory=WorkLimits)
     wakes: Wakes = field(default_factory=Wakes)
+    shared_dir: Path | None = None
+    """Where several servers on one database keep the logs and files of jobs; None: in ``state_dir``."""
+
+    @property
+    def files_dir(self) -> Path:
+        """Where logs and files of jobs lie."""
+        return self.shared_dir or self.state_dir
 
     @contextmanager
     def writing(self) -> Generator[Transaction]:

@@ -29,6 +29,7 @@ class Start:
     see: tuple[Path, ...] = ()
     rented: bool = False
     rate: str | None = None
+    files: Path | None = None
 
     def arguments(self) -> list[str]:
         """The same as arguments of the command, less the address of the store."""
@@ -37,6 +38,7 @@ class Start:
             ("--tls", self.tls),
             ("--tls-certificate", self.tls_certificate),
             ("--tls-key", self.tls_key),
+            ("--files", self.files),
         ):
             words += [name, str(value)] if value else []
         words += ["--behind-proxy"] if self.behind_proxy else []

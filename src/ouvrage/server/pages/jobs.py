@@ -327,7 +327,7 @@ def _log(seen: Visit, told: JobShown) -> Log:
     _ = seen.word
     found = watched(seen.platform, seen.who, told.job, None)
     start = max(0, found.bytes - FIRST_BYTES)
-    data = logs.piece(seen.platform.state_dir, found.attempt, start, found.bytes - start)
+    data = logs.piece(seen.platform.files_dir, found.attempt, start, found.bytes - start)
     notes = []
     if start:
         notes.append(_("Only its end is shown here; the command prints all of it."))

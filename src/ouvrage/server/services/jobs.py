@@ -384,7 +384,7 @@ def _project_name(connection: Connection, project: str) -> str:
 def _attempt_told(platform: Platform, row: AttemptRow, own: bool) -> AttemptTold:
     progress = row.progress or {}
     used: Any = asdict(row.peaks) if row.peaks is not None else progress.get("used")
-    log = place(platform.state_dir, row.attempt, limit=platform.limits.log_bytes)
+    log = place(platform.files_dir, row.attempt, limit=platform.limits.log_bytes)
     return AttemptTold(
         attempt=row.attempt,
         number=row.number,

@@ -392,7 +392,7 @@ def _ended(tx: Transaction, platform: Platform, attempt: AttemptRow, event: Ende
         scrub=event.scrub,
         scrub_detail=event.scrub_detail,
     )
-    keep(platform.state_dir, attempt.attempt)
+    keep(platform.files_dir, attempt.attempt)
     if not end(platform, tx, attempt, how):
         _too_late(tx, platform, attempt, event)
 
@@ -417,6 +417,6 @@ def take_log(platform: Platform, node: str, attempt: str, offset: int, content: 
     if row is None or row.node != node:
         raise unknown("attempt", attempt)
     limit = platform.limits.log_bytes
-    place = append(platform.state_dir, attempt, offset, content, limit=limit)
+    place = append(platform.files_dir, attempt, offset, content, limit=limit)
     platform.wakes.tell(f"log:{attempt}")
     return place
