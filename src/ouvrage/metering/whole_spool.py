@@ -7,7 +7,6 @@ the fact about sealed bytes states. Standard library only: the single-file meter
 from __future__ import annotations
 
 import hashlib
-import io
 
 from ouvrage.metering.exchange import export_run
 from ouvrage.metering.spool import Spool, facts_of, read_spool
@@ -16,7 +15,9 @@ from ouvrage.model.runs import RunSamples
 
 def read_lines(data: bytes) -> Spool:
     """Read a spool's bytes. Raises ``OuvrageError`` ``spool/...`` that names the first bad line."""
-    return read_spool(io.StringIO(data.decode("utf-8", "backslashreplace"), newline="\n"))
+    *whole, rest = data.decode("utf-8", "backslashreplace").split("\n")
+    lines = [f"{line}\n" for line in whole]
+    return read_spool([*lines, rest] if rest else lines)
 
 
 def sealed_fact(spool: Spool, data: bytes) -> RunSamples:
