@@ -106,7 +106,7 @@ def asker(
         f"service {actor.id}", a_second=settings.asked_a_second, at_once=settings.asked_at_once
     )
     request.state.actor = actor
-    return user(actor)
+    return _a_user(actor)
 
 
 def anyone(
@@ -134,6 +134,10 @@ AnyoneDep = Annotated[Actor, Depends(anyone)]
 
 async def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
     """Who asks, who must be a user."""
+    return _a_user(actor)
+
+
+def _a_user(actor: Actor) -> Actor:
     if actor.kind != "user":
         raise may_not("use what is for people", ("any user",))
     return actor
