@@ -24,7 +24,7 @@ from tests.support import postgres
 from tests.support.runner_twin import Twin, inventory
 
 pytestmark = pytest.mark.slow
-JOBS = 60
+JOBS = 40
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def texts(step: int) -> Sequence[str]:
 
 
 STEPS = pytest.mark.parametrize(
-    "step", [8, pytest.param(1, marks=pytest.mark.soak)], ids=["some", "all"]
+    "step", [16, pytest.param(1, marks=pytest.mark.soak)], ids=["some", "all"]
 )
 KEPT = {
     ("POST", "/v1/logout"),
