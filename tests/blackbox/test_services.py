@@ -65,6 +65,7 @@ def test_a_service_is_asked_and_its_tokens_have_a_cost(owner: Home, tmp_path: Pa
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(page, timeout=30)
     assert refused.value.code == 401
+    refused.value.close()
 
     assert owner.inside("job", "cancel", "chat").code == 0
     until(lambda: "is cancelled" in owner.inside("job", "show", "chat").first, "its end")

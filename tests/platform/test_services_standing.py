@@ -11,6 +11,9 @@ from websockets.sync.client import connect
 from ouvrage.metering.answers import Answered
 from ouvrage.metering.service_use import Exchange
 from ouvrage.model.work import ServiceUsed
+from ouvrage.server.context import Actor
+from ouvrage.server.identify import SESSION_COOKIE
+from ouvrage.server.services import signing_in
 from ouvrage.server.services.uses import Uses
 from ouvrage.wire.tunnel import CONTROL, STREAMS
 from tests.platform.test_attempts import holds, ready, started
@@ -119,3 +122,20 @@ def test_streams_are_a_node_s_own(working: Working, path: str) -> None:
         with pytest.raises(InvalidStatus) as refused:
             connect(url + path, additional_headers=headers, proxy=None)
         assert refused.value.response.status_code == status
+
+
+def test_the_job_s_page_says_what_its_service_did(working: Working) -> None:
+    ann, twin = ready(working), working.twins[0]
+    job, attempt = started(working, ann, port=8000, health="/health")
+    twin.report([twin.began(attempt), twin.progress(attempt, 0, well=True)])
+    platform = working.server.platform
+    uses = Uses(platform)
+    uses.note(attempt, job, exchange(3))
+    uses.state(all_=True)
+    who = Actor(kind="user", id=ann.get("/v1/me")["user"], login="ann@acme")
+    cookie = {"Cookie": f"{SESSION_COOKIE}={signing_in.new_session(platform, who)}"}
+    for path, words in ((f"/jobs/{job}", "Tokens out"), (f"/jobs/{job}.json", "/v1/services/")):
+        answer = ann.http.get(path, headers=cookie)
+        assert answer.status_code == 200, answer.text
+        assert words in answer.text
+    assert ann.http.get("/", headers=cookie).status_code == 200
