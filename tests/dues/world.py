@@ -69,7 +69,7 @@ def spec(name: str = "train", **other: Any) -> JobSpec:
         "name": name, "command": ("true",), "image": None, "isolation": "sandbox", "gpus": 0, "gpu": None,
         "cpus": 1, "memory_mib": 256, "disk_mib": 256, "environment": (), "secrets": (), "inputs": (),
         "outputs": (), "volumes": (), "workdir": "/work", "checkpoint": None, "unit": "epoch",
-        "unit_regex": None, "network": "none", "egress": (), "port": None, "retries": 0,
+        "unit_regex": None, "network": "none", "egress": (), "port": None, "health": None, "restart": "never", "retries": 0,
         "time_limit_us": None, "grace_us": 0, "priority": 0, "budget": None, "deadline_us": None,
         "interruptible": False, "after": (), "stop_idle_us": None, **other,
     }  # fmt: skip

@@ -17,6 +17,7 @@ from tests.house.source import PURE, ROOT, SRC, Module, modules
 ELSEWHERE = {
     "src/ouvrage/adapters/nvml.py": {"pynvml"},  # one module, in a process of its own
     "src/ouvrage/adapters/server_client.py": {"httpx2", "stamina"},  # the meter never loads it
+    "src/ouvrage/adapters/stream_client.py": {"websockets"},  # nor this
     "src/ouvrage/adapters/yaml_text.py": {
         "yaml"
     },  # read by the command line and the server, never by the meter

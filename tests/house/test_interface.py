@@ -12,6 +12,7 @@ from tests.house.source import ROOT
 
 FILE = ROOT / "docs/reference/openapi.json"
 WITHOUT_KEY = {
+    ("post", "/v1/services/{job}/{path}"): "what a service makes of a repetition is its own affair",
     ("post", "/v1/login"): "a repeated sign-in is another sign-in",
     ("post", "/v1/logout"): "a token that is revoked stays so",
     ("post", "/v1/runner/enrol"): "its token is good for one time alone",

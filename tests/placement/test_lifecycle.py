@@ -53,6 +53,38 @@ def test_each_outcome(
     assert told.words
 
 
+@pytest.mark.parametrize(
+    ("outcome", "restart", "state", "code"),
+    [
+        ("done", "always", "waiting", "job/restart"),
+        ("done", "on-failure", "done", "job/done"),
+        ("failed", "on-failure", "waiting", "job/restart"),
+        ("unhealthy", "on-failure", "waiting", "job/restart"),
+        ("unhealthy", "never", "failed", "job/unhealthy"),
+        ("time limit", "always", "failed", "job/time-limit"),
+        ("cancelled", "always", "cancelled", "job/cancelled"),
+        ("budget", "always", "cancelled", "job/budget"),
+    ],
+)
+def test_a_service_is_started_again_where_it_asks(
+    outcome: str, restart: str, state: str, code: str
+):
+    past = [Past(node="a", outcome=outcome, cause="program")]
+    told = after(past, retries=0, ended_us=NOW, restart=restart)
+    assert (told.state, told.code) == (state, code)
+    assert after(past, retries=0, ended_us=NOW, restart=restart, cancelled=True).state != "waiting"
+
+
+def test_a_service_that_went_well_for_long_is_started_again_soon():
+    def pause(*ran_us: int) -> int:
+        past = [Past(node="a", outcome="failed", cause="program", ran_us=us) for us in ran_us]
+        return after(past, retries=0, ended_us=0, restart="always").not_before_us
+
+    short = 10**6
+    assert pause(short) < pause(short, short) < pause(short, short, short)
+    assert pause(short, short, 3600 * 10**6) == pause(short)
+
+
 def test_a_node_whose_hardware_failed_it_is_never_tried_again():
     past = [
         Past(node="a", outcome="hardware", cause="hardware"),

@@ -23,6 +23,7 @@ class World:
     server: Running
     orgs: dict[str, str] = field(default_factory=dict)
     clients: dict[str, Client] = field(default_factory=dict)
+    logins: dict[str, tuple[str, str]] = field(default_factory=dict)
     vision: str = ""
 
     def new(self, word: str) -> str:

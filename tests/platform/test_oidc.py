@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -198,5 +199,16 @@ def test_the_provider_is_named_in_server_toml(tmp_path: Path) -> None:
 
 
 def _code(answer: httpx2.Response) -> str:
+    """The code that a refusal's page states."""
     assert answer.status_code >= 400, answer.text
-    return answer.json()["error"]["code"]
+    assert answer.headers["content-type"].startswith("text/html")
+    found = re.search(r"\b(?:login|organisation)/[a-z-]+", answer.text)
+    assert found, answer.text
+    return found[0]
+
+
+def test_the_sign_in_page_shows_the_way(way: Way, shared_server: Running) -> None:
+    page = way.server.client(None)("GET", "/sign-in?next=/jobs")
+    assert 'href="/oidc/start?next=%2Fjobs"' in page.text
+    assert "Sign in with 127.0.0.1" in page.text
+    assert "/oidc/" not in shared_server.client(None)("GET", "/sign-in").text

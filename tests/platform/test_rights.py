@@ -10,17 +10,15 @@ from ouvrage.model.tenancy import OWNER_ROLES, ROLES, TENANT_ROLES
 from ouvrage.server.app import routes_app
 from ouvrage.server.authorise import ACTIONS, NODE, NODES_TOO, PUBLIC, SCOPES, SELF, may
 from ouvrage.server.context import Actor, Held
-from ouvrage.server.credentials import new_secret
-from ouvrage.store.platform.people import NodeKeyRow, add_node_key
 from tests.platform.money_samples import MONEY, MONEY_REFUSED
 from tests.platform.samples import REFUSED_ANYWAY, RIGHTS, SAMPLES, Sample, World
 from tests.platform.work_samples import WORK, WORK_REFUSED
+from tests.platform.world import WHO, peopled
 from tests.support.server import running
 
 SAMPLES = {**SAMPLES, **WORK, **MONEY}
 REFUSED_ANYWAY = {**REFUSED_ANYWAY, **WORK_REFUSED, **MONEY_REFUSED}
 Address = tuple[str, str]
-WHO = (*ROLES, "project-user", "rival", "node", "nobody")
 
 
 def addresses() -> dict[Address, str]:
@@ -39,40 +37,7 @@ ALL = addresses()
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with running(tmp_path_factory.mktemp("rights") / "state") as server:
-        made = World(server)
-        for name in ("acme", "rival"):
-            told = server.owner.post(
-                "/v1/organisations",
-                {"name": name, "admin": "boss", "billing": "credit", "credit_limit": "1000000"},
-            )
-            made.orgs[name] = told["organisation"]["org"]
-        made.vision = server.owner.post("/v1/projects", {"name": "vision", "org": "acme"})[
-            "project"
-        ]
-        made.clients = {role: _member(made, role, None) for role in ROLES}
-        made.clients["project-user"] = _member(made, "tenant-user", "acme/main")
-        made.clients["rival"] = _member(made, "tenant-admin", None, org="rival")
-        made.clients["nobody"] = server.client(None)
-        made.clients["node"] = server.client(_node(made))
-        yield made
-
-
-def _member(world: World, role: str, project: str | None, org: str | None = None):
-    org = org or ("owner" if role in OWNER_ROLES else "acme")
-    body = {"login": world.new("who"), "role": role, "org": org, "project": project}
-    made = world.server.owner.post("/v1/members", body)
-    return world.server.signed_in(made["member"]["login"], made["password"])
-
-
-def _node(world: World) -> str:
-    platform = world.server.platform
-    made = new_secret(platform, "node key")
-    with platform.writing() as tx:
-        row = NodeKeyRow(
-            node_key=made.id, node=platform.ids(), hash=made.hash, created_us=tx.now_us
-        )
-        add_node_key(tx.connection, row)
-    return made.text
+        yield peopled(server)
 
 
 def _allowed(who: str, address: Address, sample: Sample) -> bool:

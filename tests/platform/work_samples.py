@@ -144,6 +144,12 @@ WORK: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/jobs"): Sample(),
     ("POST", "/v1/jobs"): Sample(VISION, lambda w: works(w).huge() and "/v1/jobs", _job_body),
     ("GET", "/v1/jobs/{job}"): Sample(VISION, lambda w: f"/v1/jobs/{works(w).done()}"),
+    ("GET", "/v1/services/{job}/{path}"): Sample(
+        VISION, lambda w: f"/v1/services/{works(w).done()}/health"
+    ),
+    ("POST", "/v1/services/{job}/{path}"): Sample(
+        VISION, lambda w: f"/v1/services/{works(w).done()}/v1/completions", lambda _: {}
+    ),
     ("POST", "/v1/jobs/{job}/cancel"): Sample(
         VISION, lambda w: f"/v1/jobs/{works(w).new_job(works(w).huge())}/cancel", lambda _: {}
     ),
@@ -184,6 +190,8 @@ WORK: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/runs/{run}"): Sample(VISION, lambda w: f"/v1/runs/{works(w).run()}"),
 }
 WORK_REFUSED = {
+    ("GET", "/v1/services/{job}/{path}"): 409,  # the job is no service
+    ("POST", "/v1/services/{job}/{path}"): 409,
     ("PUT", "/v1/runner/attempts/{attempt}/log"): 404,
     ("GET", "/v1/runner/attempts/{attempt}/inputs/{name}"): 404,
     ("PUT", "/v1/runner/attempts/{attempt}/outputs/{name}"): 404,

@@ -29,8 +29,10 @@ def available() -> bool:
 class Cluster:
     """A running server. ``database()`` gives the address of a fresh, empty database."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: str, control: tuple[object, ...]) -> None:
         self.directory = directory
+        self._settings = settings
+        self._control = control
         self._numbers = count(1)
         self._templates: dict[str, str] = {}
 
@@ -56,6 +58,14 @@ class Cluster:
             f"WHERE datname = '{database}' AND pid <> pg_backend_pid()"
         )
 
+    def stop(self) -> None:
+        """End it as a power cut would: nobody is told, nothing is finished."""
+        _run(*self._control, "-m", "immediate", "stop")
+
+    def start(self) -> None:
+        """Start it with what it has, and return once it answers."""
+        _run(*self._control, "-l", self.directory / "log", "-o", self._settings, "start")
+
     def _do(self, statement: str) -> None:
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
@@ -80,12 +90,12 @@ def cluster() -> Iterator[Cluster]:
             f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off "
             "-c shared_buffers=32MB -c max_connections=60"
         )
-        control = (binaries / "pg_ctl", "-D", data, "-w")
-        _run(*control, "-l", directory / "log", "-o", settings, "start")
+        made = Cluster(directory, settings, (binaries / "pg_ctl", "-D", data, "-w"))
+        made.start()
         try:
-            yield Cluster(directory)
+            yield made
         finally:
-            _run(*control, "-m", "immediate", "stop")
+            made.stop()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

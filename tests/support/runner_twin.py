@@ -128,11 +128,11 @@ class Twin:
         self.told.append(event)
         return event
 
-    def progress(self, attempt: str, units: int, *, idle_us: int = 0) -> Progress:
+    def progress(self, attempt: str, units: int, *, idle_us: int = 0, **more: Any) -> Progress:
         """The event of some units done; it is not sent."""
         event = Progress(
             sequence=self._next(), attempt=attempt, at=self.clock(), unit="epoch", units=units,
-            unit_us=1000, idle_us=idle_us, used=NOTHING,
+            unit_us=1000, idle_us=idle_us, used=NOTHING, **more,
         )  # fmt: skip
         self.told.append(event)
         return event

@@ -154,9 +154,13 @@ class GroupV1:
             _write(f"{own}/cpuset.cpus", ",".join(map(str, cpus)))
 
     def join(self) -> None:
-        """Into each, by its only thread: for that the kernel need not stop every fork of the machine."""
-        for directory in self._at.values():
-            _write(f"{directory}/tasks", 0)
+        """Into each, by its only thread: for that the kernel need not stop every fork of the machine.
+
+        There is one for the share of a core only where that is limited; all others must be there.
+        """
+        for kind, directory in self._at.items():
+            if kind != "cpu" or os.path.isdir(directory):
+                _write(f"{directory}/tasks", 0)
 
     def processes(self) -> list[int]:
         """Those of the freezer's, which is what kills."""

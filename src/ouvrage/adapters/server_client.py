@@ -202,13 +202,14 @@ def _read(answer: httpx2.Response) -> Any:
         value = None
     if answer.is_success and value is not None:
         return value
-    refusal = _refusal(answer.status_code, value)
+    refusal = refusal_of(answer.status_code, value)
     if answer.status_code == 503:
         raise _Busy(refusal)
     raise refusal
 
 
-def _refusal(status: int, value: Any) -> OuvrageError:
+def refusal_of(status: int, value: Any) -> OuvrageError:
+    """A refusal as the server put it, from an answer's status and JSON value."""
     told = value.get("error") if isinstance(value, dict) else None
     if not isinstance(told, dict):
         return OuvrageError(

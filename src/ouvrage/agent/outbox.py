@@ -60,13 +60,12 @@ class Outbox:
         """Number events and bring them to the disk, all at once."""
         if not events:
             return
-        lines: list[bytes] = []
-        for event in events:
-            numbered = {**event, "sequence": self._last + 1}
-            self._take(numbered)
-            lines.append(_line(numbered))
-        _write_all(self._fd, b"".join(lines))
-        os.fdatasync(self._fd)
+        numbered = [
+            {**event, "sequence": number} for number, event in enumerate(events, self._last + 1)
+        ]
+        _write_all(self._fd, b"".join(map(_line, numbered)))
+        for line in numbered:  # not before it is on the disk: a number is never given twice
+            self._take(line)
 
     def waiting(self) -> list[dict[str, Any]]:
         """The next events to send, oldest first."""
@@ -110,6 +109,7 @@ def _write_all(fd: int, data: bytes) -> None:
     try:
         while written < len(data):
             written += os.write(fd, data[written:])
+        os.fdatasync(fd)
     except OSError:
         os.ftruncate(fd, size)
         raise

@@ -15,6 +15,7 @@ CAUSE_OF = {
     "preempted": "platform",
     "time limit": "program",
     "idle": "tenant",
+    "unhealthy": "program",
     "budget": "tenant",
     "hardware": "hardware",
 }

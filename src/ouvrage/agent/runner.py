@@ -35,6 +35,7 @@ from ouvrage.agent.link import Away, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
 from ouvrage.agent.telemetry import Telemetry
+from ouvrage.agent.tunnel import Tunnel, Within
 from ouvrage.agent.watched import Watched
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
@@ -105,6 +106,7 @@ class Runner:
         self._be_somebody(token)
         asking = threading.Thread(target=self._ask_again_and_again, name="orders", daemon=True)
         asking.start()
+        self._serve_streams()
         telemetry = Telemetry(self._state, self._link)
         telemetry.start()
         while not self._stop.is_set():
@@ -140,6 +142,18 @@ class Runner:
             _log.info("runner.enrolled", node=told.node)
         self._link.use(json.loads(path.read_bytes())["key"])
 
+    def _serve_streams(self) -> None:
+        path = self._state / "node.json"
+        if path.exists():
+            key = json.loads(path.read_bytes())["key"]
+            Tunnel(self._settings.server, self._settings.ca, key, self._running).start()
+
+    def _running(self, attempt: str) -> Within | None:
+        """An attempt while its command runs."""
+        with self._guard:
+            held = self._watched.get(attempt)
+        return held.within() if held is not None and held.files.state() == "running" else None
+
     def _inventory(self) -> Inventory:
         return inventory(self._state, self._settings.name, self._isolations)
 
@@ -160,22 +174,35 @@ class Runner:
     def _ask_again_and_again(self) -> None:
         told: Inventory | None = None
         while not self._stop.is_set():
-            now = self._inventory()
-            changed = told is None or now.model_dump(exclude={"disk_mib"}) != told.model_dump(
-                exclude={"disk_mib"}
-            )
-            ask = Ask(inventory=now if changed else None, known=self._known(), wait_s=_WAIT_S)
             try:
-                orders = self._link.orders(ask).orders
+                told = self._ask(told)
             except (Away, Refused) as trouble:
                 told = None
                 self._pause("orders", trouble)
-                continue
-            told = now if changed else told
-            self._away.over()
-            for order in orders:
+            except Exception as error:  # noqa: BLE001 -- a full disk, say: deaf is worse than late
+                _log.error("runner.orders_failed", exc_info=error)
+                self._pause("orders", error)
+
+    def _ask(self, told: Inventory | None) -> Inventory | None:
+        """Ask once and do what is answered; the inventory that the server has then."""
+        now = self._inventory()
+        changed = told is None or now.model_dump(exclude={"disk_mib"}) != told.model_dump(
+            exclude={"disk_mib"}
+        )
+        ask = Ask(inventory=now if changed else None, known=self._known(), wait_s=_WAIT_S)
+        orders = self._link.orders(ask).orders
+        self._away.over()
+        failed: list[Exception] = []
+        for order in orders:
+            try:
                 self._take(order)
-            self._bell.ring()
+            except Exception as error:  # noqa: BLE001 -- the others are not to suffer; it is repeated
+                _log.error("runner.order_failed", attempt=order.attempt, exc_info=error)
+                failed.append(error)
+        self._bell.ring()
+        if failed:
+            self._pause("orders", failed[0])
+        return now if changed else told
 
     def _known(self) -> list[Standing]:
         with self._guard:
@@ -245,22 +272,36 @@ class Runner:
             self._shipped_us = now
         events: list[dict[str, Any]] = []
         for each in held:
-            each.launch(self._nursery, self._link)
-            each.look_after()
-            events += each.events(self._outbox)
-        self._outbox.add(events)
+            try:
+                each.launch(self._nursery, self._link)
+                each.look_after()
+                events += each.events(self._outbox)
+            except Exception as error:  # noqa: BLE001 -- one that cannot go on must not stop the others
+                _log.error("attempt.failed", attempt=each.files.attempt, exc_info=error)
+        try:
+            self._outbox.add(events)
+        except OSError as error:  # the disk is full: what is not on it is told to nobody yet
+            _log.error("runner.not_noted", why=str(error))
+            return
         if self._away.holds():
             return
         try:
             for each in held:
-                if each.ended:
-                    each.send_rest(self._link)
-                elif logs_due:
-                    each.ship_log(self._link)
+                self._pass_on(each, logs_due)
             self._send_events()
         except (Away, Refused) as trouble:
             self._away.longer()
             _log.warning("runner.not_told", why=str(trouble))
+
+    def _pass_on(self, each: Watched, logs_due: bool) -> None:
+        """What one attempt says and leaves. That the server refuses it holds up no other."""
+        try:
+            if each.ended:
+                each.send_rest(self._link)
+            elif logs_due:
+                each.ship_log(self._link)
+        except Refused as refused:
+            _log.warning("attempt.not_told", attempt=each.files.attempt, why=refused.message)
 
     def _send_events(self) -> None:
         while waiting := self._outbox.waiting():

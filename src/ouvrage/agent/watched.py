@@ -19,7 +19,7 @@ from ouvrage.adapters import egress, scrub
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.podman import Podman
 from ouvrage.adapters.sandbox_cgroup import Reading, group
-from ouvrage.agent.enclosure import Order, container_name, group_name
+from ouvrage.agent.enclosure import Order, container_name, group_name, place
 from ouvrage.agent.endings import UNREAD, lost, unbegun
 from ouvrage.agent.files import (
     BEGAN,
@@ -37,6 +37,8 @@ from ouvrage.agent.link import Away, Gap, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
 from ouvrage.agent.progress import Follower
+from ouvrage.agent.tunnel import Within
+from ouvrage.agent.wellness import Wellness
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
 from ouvrage.metering.whole_spool import exported, read_lines
@@ -70,6 +72,22 @@ class Watched:
         self._fetched = not order.start.inputs and order.start.image is None
         self._sent = self._run_taken = False
         self._fault: str | None = None
+        port, health = self.start.port, self.start.health
+        self._well_told: bool | None = None
+        self._wellness = None if port is None else Wellness(self.listed, port, health)
+
+    def listed(self) -> list[int]:
+        """Its processes now."""
+        return group(group_name(self._state, self.files.attempt)).processes()
+
+    def within(self) -> Within:
+        """What is needed to reach into it."""
+        return Within(
+            listed=self.listed,
+            group=group_name(self._state, self.files.attempt),
+            workdir=place(self.start.workdir, None),
+            isolation=self.start.isolation,
+        )
 
     @classmethod
     def found(cls, state: Path, files: AttemptFiles, changed: Callable[[], None]) -> Watched:
@@ -191,12 +209,21 @@ class Watched:
         if began is not None:
             found.append({"event": "began", "attempt": attempt, "at": began["at"]})
         now = monotonic_us()
-        if not self.ended and (self.files / BEGAN).exists() and now >= self._progress_at:
+        running = not self.ended and (self.files / BEGAN).exists()
+        if running and (now >= self._progress_at or self._wellness_changed()):
             self._progress_at = now + PROGRESS_US
             found.append(self._progress())
         if self._sent and self.ended and not outbox.told(attempt, "ended"):
             found.append({"event": "ended", **self.files.read(RESULT)})
         return found
+
+    def _wellness_changed(self) -> bool:
+        """Have its service asked how it is; whether that is other than was told last."""
+        if self._wellness is None:
+            return False
+        self._wellness.look()
+        before, self._well_told = self._well_told, self._wellness.well
+        return before != self._well_told
 
     def _progress(self) -> dict[str, Any]:
         reached = self._follower.look(monotonic_us())
@@ -213,6 +240,8 @@ class Watched:
             "event": "progress", "attempt": self.files.attempt, "at": now_us(),
             "unit": reached.unit, "units": reached.units, "unit_us": reached.unit_us,
             "idle_us": reached.idle_us, "used": told,
+            "well": self._wellness.well if self._wellness else None,
+            "ill_us": self._wellness.ill_us if self._wellness else 0,
         }  # fmt: skip
 
     def ship_log(self, link: Link) -> None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 DIGITS = 28
 NANO = 1_000_000_000
+_MOST_DIGITS = 18
 _context = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN)
 
 
@@ -28,6 +29,11 @@ def nano(value: Fraction) -> int:
     whole, rest = divmod(value.numerator * NANO, value.denominator)
     doubled = 2 * rest - value.denominator
     return whole + (doubled > 0 or (doubled == 0 and whole % 2 == 1))
+
+
+def whole(text: str) -> int | None:
+    """A whole number of up to 18 ASCII digits, which every database holds; None for any other text."""
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
 def decimal_in(text: str) -> Decimal:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.podman import REGISTRIES
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
@@ -70,6 +71,7 @@ def agent() -> None:
     type=click.Path(exists=True, dir_okay=False),
     help="The authority that signed the server's certificate.",
 )
+@click.option("--with-parent", type=int, hidden=True, help="End when this process is gone.")
 def run(
     state: Path,
     server: str,
@@ -79,12 +81,17 @@ def run(
     deny: tuple[str, ...],
     registries: tuple[str, ...],
     ca: str | None,
+    with_parent: int | None,
 ) -> None:
     """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
     from ouvrage.agent.isolation import proven
     from ouvrage.agent.runner import Runner, Settings
 
     _log_to_stderr()
+    if with_parent is not None:
+        end_with_the_parent()
+        if os.getppid() != with_parent:
+            return  # it was gone before the kernel could be asked
     kept = _kept(state / CONFIGURATION)
     settings = Settings(
         state=state.absolute(),

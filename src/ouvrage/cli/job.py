@@ -19,6 +19,7 @@ from ouvrage.cli.job_files import fetch_outputs, local_inputs, send_inputs
 from ouvrage.cli.job_log import follow
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, shortened, table, wrote
+from ouvrage.cli.service_words import service_lines
 from ouvrage.cli.talking import talk
 from ouvrage.cli.work_words import counted, lasted, moment, ran_us, units
 from ouvrage.model.work import JOB_STATES
@@ -202,6 +203,7 @@ def show(name: str, as_json: bool) -> None:
         f"  command    {shortened(' '.join(found['spec']['command']), 70)}",
         f"  under      {found['offer_name'] or 'lease ' + str(found['lease'])}, for {found['project_name']}",
         f"  submitted  {moment(found['submitted_us'])}",
+        *service_lines(found),
     ]
     lines += [
         f"  attempt {each['number']}  {_attempt(each, now)}" for each in found["all_attempts"]
@@ -225,7 +227,11 @@ def _standing(found: Any, now: int) -> str:
 def _attempt(each: Any, now: int) -> str:
     ran = lasted(ran_us(each, now))
     if each["outcome"] is None:
-        return f"{each['state']}, {ran}" + (f", to stop: {each['stop']}" if each["stop"] else "")
+        idle = (
+            f", its GPUs idle for {lasted(each['idle_us'])}: paid for" if each["warned_us"] else ""
+        )
+        stop = f", to stop: {each['stop']}" if each["stop"] else ""
+        return f"{each['state']}, {ran}{idle}{stop}"
     code = f", exit {each['exit_code']}" if each["exit_code"] is not None else ""
     code += f", signal {each['signal']}" if each["signal"] is not None else ""
     return f"{each['outcome']} after {ran}{code}: {each['reason']} {_used(each['used'])}".rstrip()

@@ -87,6 +87,21 @@ def _held(each: Any) -> int:
     return max(0, ends - each["from_us"] - each["working_us"])
 
 
+_STRIP = 20
+
+
+def _hours(found: Any) -> str:
+    """``████████████▒▒▒▒▒▒▒▒  62 % working: 5 h 00 of 8 h 00; 3 h 00 held, and paid for``."""
+    working, held = int(found["working_us"]), _held(found)
+    whole = working + held
+    if not whole:
+        return "none yet"
+    filled = working * _STRIP // whole
+    strip = "█" * filled + "▒" * (_STRIP - filled)
+    words = f"{working * 100 // whole} % working: {lasted(working)} of {lasted(whole)}"
+    return f"{strip}  {words}; {lasted(held)} held, and paid for"
+
+
 @lease.command()
 @click.argument("name", metavar="LEASE")
 @json_option
@@ -100,9 +115,13 @@ def show(name: str, as_json: bool) -> None:
         f"  has      {configuration(found)}",
         f"  for      {found['project_name']}",
         f"  from     {moment(found['from_us'])} to {moment(ends)}",
-        f"  working  {lasted(found['working_us'])}, held {lasted(_held(found))}",
+        f"  hours    {_hours(found)}",
     ]
     lines += [f"  node     {found['node']}"] if found["node"] else []
+    if found["state"] == "open" and found["kind"] == "term":
+        lines.append(
+            f"Work in it makes held hours working ones: ouvrage job submit --lease {found['code']} -- COMMAND"
+        )
     _said(found, "\n".join(lines), as_json)
 
 

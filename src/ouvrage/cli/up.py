@@ -54,6 +54,12 @@ state_option = click.option(
     help="postgresql://… in place of a file in DIR.",
 )
 @click.option(
+    "--files",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where logs and files of jobs lie, when several servers share a store (DIR of --state, else).",
+)
+@click.option(
     "--tls", type=click.Choice(["own"]), help="With a certificate of an authority of its own."
 )
 @click.option(
@@ -72,6 +78,12 @@ state_option = click.option(
     "--behind-proxy", is_flag=True, help="A proxy on this machine adds HTTPS, and says who asks."
 )
 @click.option("--currency", metavar="CODE", default="EUR", help="The owner's, on the first start.")
+@click.option(
+    "--rented", is_flag=True, help="This machine is rented: its one buyer is its owner, at cost."
+)
+@click.option(
+    "--rate", metavar="PLAN", help="What it costs: 0.44/h, or a rate plan's name or TOML file."
+)
 @click.option("--detach", is_flag=True, help="Return once the server answers; it runs on.")
 @click.option("--no-runner", is_flag=True, help="Serve only: run no jobs on this machine.")
 @click.option(
@@ -89,6 +101,7 @@ def up(state: Path, detach: bool, as_json: bool, **given: Any) -> None:
     """
     from ouvrage.server.listening import Start, checked
 
+    given["files"] = given["files"] and given["files"].absolute()
     given["see"] = tuple(each.absolute() for each in given["see"])
     start = Start(state=state.absolute(), **given)
     checked(start)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ouvrage.base.text import safe
-from ouvrage.base.time import SECOND
+from ouvrage.base.time import SECOND, utc_text
 from ouvrage.cli.money_words import left_words, metered, minute, short
 from ouvrage.cli.options import json_option, plain_option, this_month_options
 from ouvrage.cli.output import say_json, say_text, shortened, table
@@ -55,6 +55,7 @@ def _usage(found: Any, plain: bool) -> list[str]:
             f"  {account['name']} has {short(account['left'], currency)} left to spend "
             f"(balance {short(account['balance'], currency)}); {left_words(account)}"
         )
+    lines += _rented(found["rented"], plain)
     rows = [
         [
             row["code"], shortened(row["name"], 26), shortened(row["project"], 18), row["state"],
@@ -79,6 +80,20 @@ def _usage(found: Any, plain: bool) -> list[str]:
     return [
         *lines,
         "How the balance came about: ouvrage statement      The bill so far: ouvrage invoice draft",
+    ]
+
+
+def _rented(told: Any, plain: bool) -> list[str]:
+    """What a rented machine cost, and how much of that for nothing; a price that somebody typed is assumed."""
+    if told is None:
+        return []
+    working, held = (int(told[name]) * SECOND for name in ("working_s", "held_s"))
+    share = held * 100 // max(1, working + held)
+    mark = " (assumed price)" if plain else " ?"
+    return [
+        f"  of {short(told['paid'], told['currency'])}{mark} for the machine, "
+        f"{short(told['idle'], told['currency'])} stood idle ({share} %): "
+        f"{duration(working)} working, {duration(held)} held, since {utc_text(told['from_us'])[:16]}"
     ]
 
 

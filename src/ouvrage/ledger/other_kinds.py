@@ -92,6 +92,7 @@ OTHER_KINDS: tuple[type, ...] = (
     work.JobEnded,
     work.AttemptOrdered,
     work.AttemptEnded,
+    work.ServiceUsed,
     machines.NodeEnrolled,
     machines.FenceSet,
     machines.NodeListed,

@@ -23,6 +23,7 @@ OUTCOMES = (
     "preempted",
     "idle",
     "budget",
+    "unhealthy",
     "hardware",
     "lost",
     "never started",
@@ -32,6 +33,7 @@ UNBILLED = ("hardware", "lost", "never started")
 CAUSES = ("program", "hardware", "operator", "tenant", "platform", "unknown")
 NETWORKS = ("none", "egress")
 ISOLATIONS = ("sandbox", "podman", "none")
+RESTARTS = ("never", "on-failure", "always")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ class JobSpec:
     variable each goes into. ``after`` names jobs that must be done first. ``budget`` is the most it may cost, decimal text in the
     organisation's currency. ``checkpoint`` is a path that survives attempts; ``unit`` and ``unit_regex`` go to the meter. ``retries``
     counts further attempts after a failure that is the program's; one that is the machine's is always tried again elsewhere.
-    ``grace_us`` is the time from SIGTERM to SIGKILL.
+    ``grace_us`` is the time from SIGTERM to SIGKILL. A job with a ``port`` is a service: ``health`` is the path that it answers while
+    it is well (None: its port is enough), ``restart`` one of ``RESTARTS``.
     """
 
     name: str
@@ -82,6 +85,8 @@ class JobSpec:
     network: str
     egress: tuple[str, ...]
     port: int | None
+    health: str | None
+    restart: str
     retries: int
     time_limit_us: int | None
     grace_us: int
@@ -177,3 +182,38 @@ class AttemptEnded:
     peaks: Peaks
     scrub: str
     scrub_detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """``count`` lengths of time in the bucket of this number: see ``metering/latency``."""
+
+    bucket: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceUsed:
+    """What passed through the platform to a service in the fact's period: requests whose answers ended in it.
+
+    ``failed``: answered with 500 or above, broken off, or not at all. ``counted`` are answers whose tokens the service told itself:
+    ``tokens_in`` and ``tokens_out`` are theirs alone; ``pieces`` came in streams that told none. ``first`` is the time to the first
+    byte, ``token`` to the first piece of text of a stream, ``took`` to the end; counted where there was one.
+    """
+
+    KIND: ClassVar[str] = "service.window"
+    VERSION: ClassVar[int] = 1
+
+    attempt: str
+    job: str
+    requests: int
+    failed: int
+    counted: int
+    tokens_in: int
+    tokens_out: int
+    pieces: int
+    bytes_in: int
+    bytes_out: int
+    first: tuple[Bucket, ...]
+    token: tuple[Bucket, ...]
+    took: tuple[Bucket, ...]

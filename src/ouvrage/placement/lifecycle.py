@@ -17,18 +17,25 @@ PATIENCE = 5
 """So often an attempt may be lost or never start, in a row and for no reason of the tenant's, before the job fails."""
 FIRST_PAUSE_US = 10 * SECOND
 LONGEST_PAUSE_US = 10 * MINUTE
-_FAILED = ("failed", "out of memory", "time limit")
+_FAILED = ("failed", "out of memory", "time limit", "unhealthy")
+_RESTARTED = {
+    "never": (),
+    "on-failure": ("failed", "out of memory", "unhealthy"),
+    "always": ("done", "failed", "out of memory", "unhealthy"),
+}
+"""After which ends a service is started again, by its own policy."""
 _PLATFORM = ("platform", "operator")
 _UNLUCKY = ("lost", "never started")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """An attempt that is over: where, and ``outcome`` and ``cause`` from ``model/work``."""
+    """An attempt that is over: where, ``outcome`` and ``cause`` from ``model/work``, and for how long it ran."""
 
     node: str
     outcome: str
     cause: str
+    ran_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +54,20 @@ class Next:
     not_before_us: int = 0
 
 
-def after(past: Sequence[Past], *, retries: int, ended_us: int, cancelled: bool = False) -> Next:
+def after(
+    past: Sequence[Past],
+    *,
+    retries: int,
+    ended_us: int,
+    cancelled: bool = False,
+    restart: str = "never",
+) -> Next:
     """What a job becomes when the last of ``past`` (oldest first) ended at ``ended_us``.
 
-    ``retries`` is the job's own; ``cancelled`` says that somebody asked for its end meanwhile.
+    ``retries`` and ``restart`` are the job's own; ``cancelled`` says that somebody asked for its end meanwhile.
     """
     last = past[-1]
-    state, code, words = _fate(past, retries, cancelled)
+    state, code, words = _restarted(last, restart, cancelled) or _fate(past, retries, cancelled)
     again = state == "waiting"
     return Next(
         state=state,
@@ -63,6 +77,14 @@ def after(past: Sequence[Past], *, retries: int, ended_us: int, cancelled: bool 
         not_on=avoided(past),
         not_before_us=ended_us + _pause(past) if again else 0,
     )
+
+
+def _restarted(last: Past, restart: str, cancelled: bool) -> tuple[str, str, str] | None:
+    """A service that goes on after its own end; None where that is not for its policy to say."""
+    own = last.outcome == "done" or not (_by_hardware(last) or _is_unlucky(last))
+    if cancelled or not own or last.outcome not in _RESTARTED[restart]:
+        return None
+    return "waiting", "job/restart", f"it ended ({last.outcome}) and is started again, as it asks"
 
 
 def billed(attempt: Past) -> bool:
@@ -120,14 +142,19 @@ def _unlucky(past: Sequence[Past]) -> tuple[str, str, str]:
     return "waiting", f"job/{code}", words.get(past[-1].outcome, "the platform failed it")
 
 
+_WORDS = {
+    "out of memory": ("job/out-of-memory", "it needed more memory than it asked for"),
+    "unhealthy": ("job/unhealthy", "its service was not well"),
+}
+
+
 def _own_fault(past: Sequence[Past], retries: int) -> tuple[str, str, str]:
     last = past[-1]
     if last.outcome == "time limit":
         return "failed", "job/time-limit", "it reached its time limit"
     if last.outcome == "never started":
         return "failed", "job/never-started", "its command or image could not be started"
-    code = "job/out-of-memory" if last.outcome == "out of memory" else "job/failed"
-    words = "it needed more memory than it asked for" if "memory" in code else "it failed"
+    code, words = _WORDS.get(last.outcome, ("job/failed", "it failed"))
     used = sum(1 for p in past if _counts(p))
     if used <= retries:
         return "waiting", code, f"{words}: retry {used} of {retries}"
@@ -138,11 +165,14 @@ def _own_fault(past: Sequence[Past], retries: int) -> tuple[str, str, str]:
 def _counts(attempt: Past) -> bool:
     """Whether an attempt uses up a retry."""
     own = not _by_hardware(attempt) and not _is_unlucky(attempt)
-    return attempt.outcome in ("failed", "out of memory") and own
+    return attempt.outcome in ("failed", "out of memory", "unhealthy") and own
 
 
 def _in_a_row(past: Sequence[Past]) -> int:
-    """How many attempts at the end of ``past`` ended as the last one did, all kinds of bad luck taken as one."""
+    """How many attempts at the end of ``past`` ended as the last one did, all kinds of bad luck taken as one.
+
+    One that ran for as long as the longest pause begins a new row: what went well so long is not what fails at once.
+    """
     last = past[-1]
     count = 0
     for attempt in reversed(past):
@@ -150,6 +180,8 @@ def _in_a_row(past: Sequence[Past]) -> int:
         if not both_unlucky and attempt.outcome != last.outcome:
             break
         count += 1
+        if attempt.ran_us >= LONGEST_PAUSE_US:
+            break
     return count
 
 

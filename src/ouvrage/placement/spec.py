@@ -17,7 +17,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
 from ouvrage.base.time import SECOND
 from ouvrage.model.selling import OwnOffer, Placed
-from ouvrage.model.work import ISOLATIONS, NETWORKS, JobSpec
+from ouvrage.model.work import ISOLATIONS, NETWORKS, RESTARTS, JobSpec
 from ouvrage.placement import spec_values as values
 from ouvrage.placement.places import model_name
 from ouvrage.placement.snapshot import Needs
@@ -118,6 +118,10 @@ FIELDS: tuple[Field, ...] = (
           words="The only hosts and networks it may reach."),
     Field(name="port", read=values.count(1, 65535), default=None, flag="--port", example="8000",
           shown="none", words="The port on which a service listens."),
+    Field(name="health", read=values.address_path, default=None, flag="--health", example="/health",
+          shown="whether the port answers", words="The address that says a service is well. Needs `port`."),
+    Field(name="restart", read=values.one_of(*RESTARTS), default="never", flag="--restart", example="on-failure",
+          shown="never", words="When a service that ended is started again. Needs `port`."),
     Field(name="retries", read=values.count(0, 100), default=0, flag="--retries", example="2",
           shown="0", words="Further attempts after the program failed. A machine's failure is always tried elsewhere."),
     Field(name="time_limit", read=values.duration_us, default=None, flag="--time-limit", example="2h",
@@ -205,6 +209,10 @@ class _Reading:
             raise self.refuse("unit", "missing", "the name of what unit_regex marks")
         if got["egress"] and got["network"] == "none":
             raise self.refuse("network", "none", "egress, since egress is given")
+        if got["port"] is None and (got["health"] or got["restart"] != "never"):
+            raise self.refuse(
+                "port", "missing", "the port of the service that health and restart are about"
+            )
         if got["image"] and got["isolation"] not in (None, "podman"):
             raise self.refuse("isolation", got["isolation"], "podman, since an image is given")
         isolation = "podman" if got["image"] else got["isolation"] or defaults.isolation
@@ -234,7 +242,8 @@ class _Reading:
 
 _AS_THEY_ARE = (
     *("environment", "secrets", "inputs", "outputs", "volumes", "workdir", "checkpoint", "unit"),
-    *("unit_regex", "egress", "port", "retries", "priority", "budget", "interruptible", "after"),
+    *("unit_regex", "egress", "port", "health", "restart", "retries", "priority", "budget"),
+    *("interruptible", "after"),
 )
 
 

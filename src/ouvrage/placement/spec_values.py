@@ -20,6 +20,7 @@ from ouvrage.pricing.rates.quantity import GB_DECIMAL, converted, measure, time_
 
 MIB = 2**20
 LONGEST_TEXT = 100_000
+LONGEST_FILE_NAME = 200
 LONGEST_PATH = 1024
 MOST_ITEMS = 1000
 LONGEST_TIME_US = 3660 * DAY
@@ -31,7 +32,7 @@ _DURATION_PART = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?\s*[A-Za-z]+)", r
 _GPUS = re.compile(r"([0-9]{1,4})(?:\s*GPUs?)?", re.ASCII | re.IGNORECASE)
 _MONEY = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}", re.ASCII)
-_FILE_NAME = re.compile(r"[A-Za-z0-9._-]{1,255}", re.ASCII)
+_FILE_NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:@-]{0,511}", re.ASCII)
 _EGRESS = re.compile(r"[A-Za-z0-9*.:/\[\]_-]{1,253}", re.ASCII)
 
@@ -250,10 +251,18 @@ def absolute(value: Any) -> str:
     return name
 
 
-def file_name(value: Any) -> str:
-    """The name of a file in the job's store: parts joined by ``/``, none of them hidden or ``..``."""
+def address_path(value: Any) -> str:
+    """The path of an address of a service, without its host."""
     name = text(value, LONGEST_PATH)
-    if not all(_FILE_NAME.fullmatch(p) and not p.startswith(".") for p in name.split("/")):
+    if not name.startswith("/") or not name.isascii() or not name.isprintable() or " " in name:
+        raise ValueError("the path of an address, such as /health")
+    return name
+
+
+def file_name(value: Any) -> str:
+    """The name of a file in the job's store: one that is sent and asked for by it, no path and not hidden."""
+    name = text(value, LONGEST_FILE_NAME)
+    if not _FILE_NAME.fullmatch(name) or name.startswith("."):
         raise ValueError("a file's name of letters, digits, '.', '_', '-', such as train.csv")
     return name
 

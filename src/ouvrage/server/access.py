@@ -91,6 +91,24 @@ def stranger(request: Request, platform: PlatformDep) -> None:
     )
 
 
+def asker(
+    request: Request,
+    platform: PlatformDep,
+    shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Actor:
+    """Who asks a service, a user; services have a bucket of their own, since they are asked by programs."""
+    actor = actor_by_bearer(platform, shown.credentials, address_of(request)) if shown else None
+    if actor is None:
+        stranger(request, platform)
+        raise who_are_you()
+    settings = platform.settings
+    limits_of(request).take(
+        f"service {actor.id}", a_second=settings.asked_a_second, at_once=settings.asked_at_once
+    )
+    request.state.actor = actor
+    return _a_user(actor)
+
+
 def anyone(
     request: Request,
     platform: PlatformDep,
@@ -116,6 +134,10 @@ AnyoneDep = Annotated[Actor, Depends(anyone)]
 
 async def user(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
     """Who asks, who must be a user."""
+    return _a_user(actor)
+
+
+def _a_user(actor: Actor) -> Actor:
     if actor.kind != "user":
         raise may_not("use what is for people", ("any user",))
     return actor
@@ -129,6 +151,7 @@ async def node(actor: Annotated[Actor, Depends(anyone)]) -> Actor:
 
 
 UserDep = Annotated[Actor, Depends(user)]
+AskerDep = Annotated[Actor, Depends(asker)]
 NodeDep = Annotated[Actor, Depends(node)]
 
 

@@ -6,6 +6,7 @@ which it stands in the server's log. Routes are in ``routes/``; each says which 
 
 from __future__ import annotations
 
+import errno
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,9 @@ from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.services.audit import note_refusal
+from ouvrage.server.services.uses import Uses
+from ouvrage.server.through import Services
+from ouvrage.server.tunnels import Tunnels
 from ouvrage.store.telemetry import SampleLog
 
 _log = structlog.get_logger("ouvrage.server")
@@ -42,12 +46,14 @@ ROUTES = (
     "members",
     "tokens",
     "audit",
-    "oidc",
     "nodes",
     "offers",
     "leases",
     "jobs",
     "job_output",
+    "tunnel",
+    "services",
+    "inside",
     "facts",
     "money",
     "invoices",
@@ -56,6 +62,7 @@ ROUTES = (
 
 PAGES = (
     "entrance",
+    "oidc",
     "today",
     "nodes",
     "jobs",
@@ -86,8 +93,8 @@ def make_app(platform: Platform) -> FastAPI:
     # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
     token = platform.ids() if platform.limits.several else "alone"
     engine = Embedded(platform=platform, token=token)
-    intake = intake_for(platform)
-    app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake))
+    intake, uses = intake_for(platform), Uses(platform)
+    app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake, uses))
     app.state.platform = platform
     app.state.engine = engine
     app.state.given = Given(platform.limits.repeat_us)
@@ -95,6 +102,9 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.intake = intake
     app.state.limits = Limits(platform.monotonic)
     app.state.provider = _provider(platform)
+    app.state.uses = uses
+    app.state.tunnels = Tunnels(platform.ids)
+    app.state.services = Services(app.state.tunnels, platform.monotonic)
     return app
 
 
@@ -138,6 +148,7 @@ def routes_app(settings: Settings | None = None, lifespan: Any = None) -> FastAP
     app.add_exception_handler(OuvrageError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(OSError, _no_room)
     app.add_middleware(Guard, settings=settings or Settings())
     return app
 
@@ -165,6 +176,14 @@ def _store_trouble(error: OuvrageError) -> OuvrageError:
         hint="try again in a moment; whoever runs this server finds more in its log",
         retry_after=5 if status_of(error) == 503 else None,
     )
+
+
+def _no_room(_request: Request, error: Exception) -> JSONResponse:
+    """A full disk is no failure of ours, and passes; whatever else the system says is one."""
+    assert isinstance(error, OSError)
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    return refusal(_store_trouble(OuvrageError("store/disk-full", str(error))))
 
 
 def _http(_request: Request, error: Exception) -> JSONResponse:

@@ -77,6 +77,8 @@ ACTIONS: dict[str, Action] = {
     "job.read": _reads(WORKS, "work"),
     "job.submit": _writes(WORKS, "work"),
     "job.change": _writes(WORKS, "work"),
+    "service.use": _writes(TENANT_ROLES, "work"),
+    "job.enter": _writes(TENANT_ROLES, "work"),
     "run.read": _reads(WORKS, "work"),
     "run.push": _writes(WORKS, "work"),
     "usage.read": _reads(ROLES, "money"),
@@ -126,6 +128,16 @@ def authorise(actor: Actor, action: str, *, org: str | None, project: str | None
     if org is not None and not knows(actor, org=org, project=project):
         raise unknown("organisation" if project is None else "project")
     raise may_not(action, ACTIONS[action].roles)
+
+
+def authorise_inside(actor: Actor, action: str, *, org: str, project: str) -> None:
+    """``authorise`` for what reaches into running work: whoever owns the machines stays outside of a tenant's.
+
+    Their own organisation's work its owner and operators reach as a tenant does theirs.
+    """
+    own = any(held.org == org and held.role in RUNS for held in actor.memberships)
+    if not (own and scope_includes(actor, ACTIONS[action])):
+        authorise(actor, action, org=org, project=project)
 
 
 def knows(actor: Actor, *, org: str, project: str | None = None) -> bool:

@@ -31,11 +31,23 @@ class Oidc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rented:
+    """What a rented machine costs: a frozen ``plan``, and an hourly ``rate`` as decimal text where the plan names none.
+
+    ``currency`` None: the owner's.
+    """
+
+    plan: str
+    rate: str | None
+    currency: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
     ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``public_page`` opens the page of
-    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it.
+    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``asked_…`` bound what one user asks of services.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -49,11 +61,14 @@ class Settings:
     requests_at_once: float = 200.0
     strangers_a_second: float = 5.0
     strangers_at_once: float = 60.0
+    asked_a_second: float = 500.0
+    asked_at_once: float = 1000.0
     body_bytes: int = 1 << 20
     public_page: bool = False
     secure: bool = False
     behind_proxy: bool = False
     oidc: Oidc | None = None
+    rented: Rented | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +85,13 @@ class Platform:
     settings: Settings = field(default_factory=Settings)
     limits: WorkLimits = field(default_factory=WorkLimits)
     wakes: Wakes = field(default_factory=Wakes)
+    shared_dir: Path | None = None
+    """Where several servers on one database keep the logs and files of jobs; None: in ``state_dir``."""
+
+    @property
+    def files_dir(self) -> Path:
+        """Where logs and files of jobs lie."""
+        return self.shared_dir or self.state_dir
 
     @contextmanager
     def writing(self) -> Generator[Transaction]:

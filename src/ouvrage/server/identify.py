@@ -6,6 +6,9 @@ secret. Every request reads its rows, so that what was revoked ends at once. Not
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import MINUTE
 from ouvrage.server.context import Actor, Held, Platform
 from ouvrage.server.credentials import Presented, presented, proves
@@ -20,7 +23,7 @@ from ouvrage.store.platform.people import (
     token_used,
     user_of,
 )
-from ouvrage.store.transaction import Connection
+from ouvrage.store.transaction import Connection, Transaction
 
 SESSION_COOKIE = "ouvrage_session"
 """The cookie of a browser that has signed in."""
@@ -39,8 +42,7 @@ def actor_by_bearer(platform: Platform, text: str, address: str | None) -> Actor
             return None
         actor = _user(connection, row.user_id, address, token=row)
     if actor is not None and (row.used_us or 0) < platform.clock() - MINUTE:
-        with platform.writing() as tx:
-            token_used(tx.connection, row.token, tx.now_us)
+        _note(platform, lambda tx: token_used(tx.connection, row.token, tx.now_us))
     return actor
 
 
@@ -59,9 +61,18 @@ def actor_by_session(platform: Platform, text: str, address: str | None) -> Acto
             return None
         actor = _user(connection, row.user_id, address, session=row.session)
     if actor is not None and row.seen_us < now - MINUTE:
-        with platform.writing() as tx:
-            session_seen(tx.connection, row.session, tx.now_us)
+        _note(platform, lambda tx: session_seen(tx.connection, row.session, tx.now_us))
     return actor
+
+
+def _note(platform: Platform, write: Callable[[Transaction], None]) -> None:
+    """Note that a credential was used. A store that takes nothing now, as on a full disk, can still be read."""
+    try:
+        with platform.writing() as tx:
+            write(tx)
+    except OuvrageError as error:
+        if not error.code.startswith("store/"):
+            raise
 
 
 def _token_counts(row: TokenRow, shown: Presented, now: int) -> bool:

@@ -27,6 +27,9 @@ class Start:
     currency: str = "EUR"
     no_runner: bool = False
     see: tuple[Path, ...] = ()
+    rented: bool = False
+    rate: str | None = None
+    files: Path | None = None
 
     def arguments(self) -> list[str]:
         """The same as arguments of the command, less the address of the store."""
@@ -35,10 +38,12 @@ class Start:
             ("--tls", self.tls),
             ("--tls-certificate", self.tls_certificate),
             ("--tls-key", self.tls_key),
+            ("--files", self.files),
         ):
             words += [name, str(value)] if value else []
         words += ["--behind-proxy"] if self.behind_proxy else []
         words += [word for path in self.see for word in ("--see", str(path))]
+        words += ["--rented", "--rate", self.rate] if self.rented and self.rate else []
         return words + (["--no-runner"] if self.no_runner else [])
 
 
@@ -90,6 +95,16 @@ def checked(start: Start) -> Listen:
     """Where to listen. ``OuvrageError`` where the start cannot be as it was asked for."""
     listen = listen_of(start.listen)
     refuse_open_door(start, listen)
+    if start.rented != bool(start.rate):
+        raise OuvrageError(
+            "rented/rate",
+            "a rented machine and what it costs go together",
+            hint="--rented --rate 0.44/h, or --rate PLAN for a rate plan's name or file",
+        )
+    if start.rate is not None:
+        from ouvrage.server.starting import rented_at  # it loads much more than others need
+
+        rented_at(start.rate)
     if start.tls and (start.tls_certificate or start.tls_key):
         raise OuvrageError(
             "tls/which",

@@ -12,12 +12,15 @@ from contextlib import asynccontextmanager
 import structlog
 from starlette.concurrency import run_in_threadpool
 
-from ouvrage.base.time import SECOND
+from ouvrage.base.time import HOUR, SECOND
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
 from ouvrage.server.intake import Intake
 from ouvrage.server.keeping import keep
 from ouvrage.server.reconcile import reconcile
+from ouvrage.server.services.rented import hold
+from ouvrage.server.services.upkeep import tidy
+from ouvrage.server.services.uses import Uses
 from ouvrage.server.wakes import ENGINE
 
 _log = structlog.get_logger("ouvrage.server")
@@ -26,13 +29,19 @@ _BREATH_S = 0.02
 
 
 @asynccontextmanager
-async def at_work(platform: Platform, engine: Embedded, intake: Intake) -> AsyncGenerator[None]:
+async def at_work(
+    platform: Platform, engine: Embedded, intake: Intake, uses: Uses
+) -> AsyncGenerator[None]:
     """The loops run while the application does, and telemetry is taken."""
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
+        _Loop(platform, "services", uses.state, _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
+        _Loop(platform, "upkeep", lambda: tidy(platform), _TO_END, every_us=HOUR),
     ]
+    if platform.settings.rented is not None:
+        loops.append(_Loop(platform, "rented", lambda: hold(platform), ENGINE))
     if platform.limits.tick_us == 0:
         loops = []
     await run_in_threadpool(intake.refill, platform.store, platform.source, platform.state_dir)
@@ -45,6 +54,7 @@ async def at_work(platform: Platform, engine: Embedded, intake: Intake) -> Async
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        await run_in_threadpool(lambda: uses.state(all_=True))
         await run_in_threadpool(intake.stop)
 
 
@@ -52,18 +62,24 @@ class _Loop(threading.Thread):
     """Looks when woken, and every so often by itself."""
 
     def __init__(
-        self, platform: Platform, name: str, look: Callable[[], object], topic: str
+        self,
+        platform: Platform,
+        name: str,
+        look: Callable[[], object],
+        topic: str,
+        every_us: int | None = None,
     ) -> None:
         super().__init__(name=f"ouvrage-{name}", daemon=True)
         self._platform = platform
         self._look = look
         self._topic = topic
+        self._every_us = every_us or platform.limits.tick_us
         self._breath = threading.Event()
 
     def run(self) -> None:
         """Until the server ends."""
         wakes = self._platform.wakes
-        seconds = self._platform.limits.tick_us / SECOND
+        seconds = self._every_us / SECOND
         with wakes.listening(self._topic) as ear:
             while not wakes.closed:
                 self._once()

@@ -50,6 +50,7 @@ LARGER: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"/v1/runner/attempts/[0-9a-f]{32}/outputs/"), 8 << 30),
     (re.compile(r"/v1/runner/attempts/[0-9a-f]{32}/log$"), 64 << 20),
     (re.compile(r"/v1/jobs/[^/]+/files/"), 8 << 30),
+    (re.compile(r"/v1/services/[^/]+/"), 1 << 30),
     (re.compile(r"/v1/facts$"), 32 << 20),
     (re.compile(r"/v1/samples$"), 512 << 10),
 )

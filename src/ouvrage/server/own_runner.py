@@ -1,11 +1,12 @@
 """The runner of the server's own machine, as a child of the server.
 
 Decides that it is enrolled by a one-time token over its standard input, so that the token stands in no file and no argument; that it is
-started again, later and later, where it ends; and that it is told to end with the server, while the jobs it watches over go on.
+started again, later and later, where it ends; and that it ends with the server, however that ends, while the jobs it watches over go on.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -34,6 +35,8 @@ class OwnRunner:
         self._state = platform.state_dir / DIRECTORY
         self._command = [sys.executable, "-m", "ouvrage", "agent", "run"]
         self._command += ["--state", str(self._state), "--server", url, "--enrol-file", "-"]
+        # Killed, a server ends nothing itself; a runner left behind would keep the next server's out.
+        self._command += ["--with-parent", str(os.getpid())]
         self._command += ["--ca", str(ca)] if ca else []
         self._command += [word for path in see for word in ("--see", str(path))]
         self._ending = threading.Event()

@@ -6,10 +6,12 @@ claim; a look cut short by a crash is made again by whoever comes next.
 
 from __future__ import annotations
 
+from ouvrage.base.time import SECOND
 from ouvrage.model.occupancy import DeviceState
-from ouvrage.server.context import Platform
+from ouvrage.placement.idle import Held, judge
+from ouvrage.server.context import SERVER, Platform
 from ouvrage.server.engine import stop
-from ouvrage.server.recording import stated
+from ouvrage.server.recording import record, stated
 from ouvrage.server.services.attempts import End, end
 from ouvrage.server.services.leasing import end_lease
 from ouvrage.server.services.money import look
@@ -17,7 +19,7 @@ from ouvrage.server.wakes import ENGINE
 from ouvrage.store.platform.claims import take_claim
 from ouvrage.store.platform.machines import RunnerRow, all_nodes, all_runners, put_runner
 from ouvrage.store.platform.selling import LeaseRow, change_lease, lease_of, open_leases
-from ouvrage.store.platform.work import AttemptRow, jobs_by_id, open_attempts
+from ouvrage.store.platform.work import AttemptRow, change_attempt, jobs_by_id, open_attempts
 from ouvrage.store.transaction import Transaction
 
 CLAIM = "reconcile"
@@ -33,6 +35,7 @@ def reconcile(platform: Platform, token: str) -> None:
         touched = _leases(platform, tx, running)
         touched |= _runners(platform, tx, running)
         touched |= _idle(platform, tx, running)
+        touched |= _unhealthy(platform, tx, running)
         touched |= _money(platform, tx)
     if touched:
         platform.wakes.tell(ENGINE, *(f"node:{node}" for node in touched))
@@ -153,15 +156,47 @@ def _tell_presence(platform: Platform, tx: Transaction, runner: RunnerRow, name:
 
 
 def _idle(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> set[str]:
-    """End work whose GPUs stood idle for as long as its tenant agreed to."""
+    """Warn of GPUs that are held and stand idle; end the work where its tenant agreed to that and was warned."""
     jobs = jobs_by_id(tx.connection, [each.job for each in running])
     told: set[str] = set()
     for attempt in running:
         job = jobs.get(attempt.job)
-        most = job.spec.stop_idle_us if job else None
-        idle = (attempt.progress or {}).get("idle_us", 0)
-        if most is not None and idle >= most and attempt.stop is None:
-            minutes = idle // 60_000_000
-            stop(platform, tx, attempt, why="idle", reason=f"its GPUs stood idle for {minutes} min")
+        if job is None or attempt.stop is not None or not attempt.progress:
+            continue
+        held = Held(
+            attempt=attempt.attempt,
+            gpus=len(attempt.placed.devices),
+            idle_us=attempt.progress.get("idle_us"),
+            stop_idle_us=job.spec.stop_idle_us,
+            warned_us=attempt.progress.get("warned_us"),
+        )
+        found = judge(held, platform.limits.idle, tx.now_us)
+        if found.action == "warn":
+            _warn(platform, tx, attempt, found.words)
+        elif found.action == "stop":
+            stop(platform, tx, attempt, why="idle", reason=found.words)
+            told.add(attempt.node)
+    return told
+
+
+def _warn(platform: Platform, tx: Transaction, attempt: AttemptRow, words: str) -> None:
+    """Tell the tenant: in its trail, and on the job itself for as long as that idleness lasts."""
+    record(tx, platform, SERVER, "job.idle", org=attempt.org, target=attempt.job, detail=words)
+    progress = {**(attempt.progress or {}), "warned_us": tx.now_us}
+    change_attempt(tx.connection, attempt.attempt, progress=progress)
+
+
+def _unhealthy(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> set[str]:
+    """End services whose health check has failed for too long; whether they start again is their own policy."""
+    jobs = jobs_by_id(tx.connection, [each.job for each in running])
+    told: set[str] = set()
+    for attempt in running:
+        job = jobs.get(attempt.job)
+        ill_us = (attempt.progress or {}).get("ill_us", 0)
+        if job is None or job.spec.health is None or attempt.stop is not None:
+            continue
+        if ill_us >= platform.limits.unhealthy_us:
+            words = f"{job.spec.health} has not answered well for {ill_us // SECOND} s"
+            stop(platform, tx, attempt, why="unhealthy", reason=words)
             told.add(attempt.node)
     return told

@@ -86,7 +86,7 @@ def running_pid(directory: Path) -> int | None:
 
 @contextmanager
 def platform_of_state(
-    directory: Path, store: str | None, settings: Settings
+    directory: Path, store: str | None, settings: Settings, shared: Path | None = None
 ) -> Generator[Platform]:
     """The platform of a state directory: its store opened and brought up to date, its source known."""
     with open_store(store or directory / "ouvrage.db") as opened:
@@ -99,6 +99,7 @@ def platform_of_state(
             ids=clock.new_id,
             chance=clock.random_bytes,
             settings=settings,
+            shared_dir=None if shared is None else make_private(shared),
             limits=WorkLimits(several=opened.engine.dialect.name != "sqlite"),
         )
 
@@ -174,7 +175,7 @@ def opened(start: Start) -> Generator[Opened]:
         secured = with_certificate(start, listen)
         settings = settings_of(start, secured)
         with (
-            platform_of_state(start.state, start.store, settings) as platform,
+            platform_of_state(start.state, start.store, settings, start.files) as platform,
             bound(secured) as sock,
         ):
             password = prepare(platform, currency=start.currency).password

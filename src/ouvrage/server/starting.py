@@ -10,9 +10,13 @@ import socket
 from dataclasses import replace
 
 from ouvrage.adapters.clock import now_us
+from ouvrage.adapters.rate_files import frozen_plan
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.numbers import decimal_text
+from ouvrage.base.price import parse_price, written
+from ouvrage.base.time import HOUR
 from ouvrage.server.configuration import configured
-from ouvrage.server.context import Settings
+from ouvrage.server.context import Rented, Settings
 from ouvrage.server.listening import Listen, Start
 from ouvrage.server.tls import check_pair, own_certificate
 
@@ -30,7 +34,19 @@ def with_certificate(start: Start, listen: Listen) -> Listen:
 def settings_of(start: Start, listen: Listen) -> Settings:
     """The settings of a server that was started so, with what ``server.toml`` says."""
     secure = listen.certificate is not None or start.behind_proxy
-    return configured(start.state, secure=secure, behind_proxy=start.behind_proxy)
+    settings = configured(start.state, secure=secure, behind_proxy=start.behind_proxy)
+    return settings if start.rate is None else replace(settings, rented=rented_at(start.rate))
+
+
+def rented_at(rate: str) -> Rented:
+    """What a rented machine costs, from a price such as ``0.44/h``, or a rate plan's name or file."""
+    named = written(rate)
+    if named is None:
+        _, plan = frozen_plan(rate)
+        return Rented(plan=plan, rate=None, currency=None)
+    hourly = parse_price(rate).cost_of(HOUR)
+    _, plan = frozen_plan("per-second")
+    return Rented(plan=plan, rate=decimal_text(hourly), currency=named.currency)
 
 
 def bound(listen: Listen) -> socket.socket:

@@ -6,9 +6,10 @@ is only away, until so much time has passed that nobody can be expected to wait 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ouvrage.base.time import DAY, HOUR, MINUTE, SECOND
+from ouvrage.placement.idle import IdlePolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,8 @@ class WorkLimits:
     which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
     one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states.
     ``sent_bytes`` is how much a project may hold of runs that its members sent. A file of telemetry is sealed once it has
-    ``telemetry_file_bytes`` or is ``telemetry_file_us`` old; beyond ``telemetry_bytes`` in all the oldest go.
+    ``telemetry_file_bytes`` or is ``telemetry_file_us`` old; beyond ``telemetry_bytes`` in all the oldest go. A service
+    whose health check fails for ``unhealthy_us`` is ended; ``idle`` says when GPUs that stand idle are warned of.
     """
 
     away_us: int = 90 * SECOND
@@ -29,6 +31,8 @@ class WorkLimits:
     claim_us: int = 15 * SECOND
     several: bool = False
     free_us: int = HOUR
+    unhealthy_us: int = MINUTE
+    idle: IdlePolicy = field(default_factory=IdlePolicy)
     repeat_us: int = 2 * SECOND
     notice_us: int = MINUTE
     log_bytes: int = 64 << 20

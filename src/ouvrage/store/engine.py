@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -77,9 +78,30 @@ def _turn(engine: Engine) -> AbstractContextManager[object]:
     return _queues.setdefault(engine, threading.Lock())
 
 
+_pinned: ContextVar[tuple[Engine, Connection] | None] = ContextVar("_pinned", default=None)
+
+
+@contextmanager
+def pinned(engine: Engine) -> Generator[None]:
+    """Whatever this thread reads until the end sees the store as it is now, whoever writes meanwhile."""
+    with reading(engine) as connection:
+        connection.exec_driver_sql(
+            "SELECT seq FROM head"
+        ).all()  # the state is chosen by the first look
+        before = _pinned.set((engine, connection))
+        try:
+            yield
+        finally:
+            _pinned.reset(before)
+
+
 @contextmanager
 def reading(engine: Engine) -> Generator[Connection]:
     """A transaction in which every statement sees the same state of the store."""
+    held = _pinned.get()
+    if held is not None and held[0] is engine:
+        yield held[1]
+        return
     connection = engine.connect()
     if engine.dialect.name != "sqlite":  # SQLite's transactions are so without being asked
         connection = connection.execution_options(isolation_level="REPEATABLE READ")

@@ -12,7 +12,8 @@ is each fact looked up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +27,7 @@ from ouvrage.base.time import utc_text
 from ouvrage.ledger.admission import admit
 from ouvrage.ledger.conflicts import conflict_fact
 from ouvrage.ledger.facts import Fact, Line, Recorded, first_difference
-from ouvrage.store.engine import damage, engine_for, name_of, reading, told, writing
+from ouvrage.store.engine import damage, engine_for, name_of, pinned, reading, told, writing
 from ouvrage.store.rows import LINE, insert_rows, lines_of, recorded_of, row_of
 from ouvrage.store.schema import facts, head
 from ouvrage.store.upgrade import bring_up_to_date
@@ -127,7 +128,7 @@ class Store:
 
     def head(self) -> Head:
         """How far the ledger goes now."""
-        with told(self.engine), self.engine.connect() as connection:
+        with told(self.engine), reading(self.engine) as connection:
             return _read_head(connection)
 
     def moment(self, requested: int | None, *, now_us: int) -> int:
@@ -171,7 +172,7 @@ class Store:
             query = query.where(facts.c.recorded_at <= as_of)
         if begins:
             query = query.where(facts.c.id.startswith(begins, autoescape=True))
-        with told(self.engine), self.engine.connect() as connection:
+        with told(self.engine), reading(self.engine) as connection:
             return [recorded_of(row) for row in connection.execute(query)]
 
     def lines(self, kinds: Sequence[str], *, as_of: int | None = None) -> list[Line]:
@@ -197,6 +198,12 @@ class Store:
         query = select(facts.c.id).where(facts.c.subject == subject, facts.c.kind == kind)
         with told(self.engine), self.engine.connect() as connection:
             return list(connection.execute(query).scalars())
+
+    @contextmanager
+    def as_it_is(self) -> Generator[None]:
+        """Whatever this thread reads here until the end is of one state, though others write meanwhile."""
+        with told(self.engine), pinned(self.engine):
+            yield
 
     def damage(self) -> list[str]:
         """What the database itself finds wrong with its file."""

@@ -58,10 +58,29 @@ class UsageRow(Answer):
     cost: str
 
 
+class RentedTold(Answer):
+    """A machine that its owner rents: what it cost since ``from_us``, and ``idle`` of that while nothing ran on it.
+
+    ``working_s`` while at least one attempt ran, ``held_s`` while none did. ``rate`` is as it was stated.
+    """
+
+    lease: str
+    code: str
+    from_us: int
+    working_s: str
+    held_s: str
+    paid: str
+    idle: str
+    currency: str
+    plan: str
+    rate: str | None
+
+
 class UsageTold(Answer):
     """What an organisation's work cost in a period, the dearest first; ``left_out`` rows cost ``left_out_cost`` together."""
 
     account: AccountTold | None
+    rented: RentedTold | None
     currency: str
     period: str
     by: str

@@ -98,6 +98,7 @@ class Start(Message):
     network: Literal["none", "egress"]
     egress: list[str]
     port: int | None
+    health: str | None = None
     unit: str | None
     unit_regex: str | None
     price: str | None
@@ -112,7 +113,7 @@ class Stop(Message):
 
     order: Literal["stop"] = "stop"
     attempt: Id
-    why: Literal["cancelled", "preempted", "time limit", "idle", "budget", "hardware"]
+    why: Literal["cancelled", "preempted", "time limit", "idle", "budget", "unhealthy", "hardware"]
     reason: str
     grace_us: int
 
@@ -174,7 +175,11 @@ class Began(Message):
 
 
 class Progress(Message):
-    """Units seen so far, and whether the GPUs were idle; the newest counts."""
+    """Units seen so far, and whether the GPUs were idle; the newest counts.
+
+    ``well``: whether a service answers its health check; None where there is none, or it was not asked yet. ``ill_us``:
+    for how long it has not, since it last did or began.
+    """
 
     event: Literal["progress"] = "progress"
     sequence: int
@@ -185,6 +190,8 @@ class Progress(Message):
     unit_us: int | None
     idle_us: int
     used: Used
+    well: bool | None = None
+    ill_us: int = 0
 
 
 class Ended(Message):

@@ -238,7 +238,10 @@ class UsedTold(Answer):
 
 
 class AttemptTold(Answer):
-    """One execution of a job. ``units`` of ``unit`` so far, ``unit_us`` for one; null where nothing was said yet."""
+    """One execution of a job. ``units`` of ``unit`` so far, ``unit_us`` for one; null where nothing was said yet.
+
+    ``idle_us``: for how long its GPUs have stood idle now; ``warned_us`` is when its tenant was told so.
+    """
 
     attempt: str
     number: int
@@ -259,6 +262,8 @@ class AttemptTold(Answer):
     unit: str | None
     units: int | None
     unit_us: int | None
+    idle_us: int | None
+    warned_us: int | None
     used: UsedTold | None
     scrub: str | None
     log_bytes: int
@@ -287,9 +292,46 @@ class JobTold(Answer):
     last: AttemptTold | None
 
 
-class JobShown(JobTold):
-    """A job with what was asked for and all of its attempts."""
+class TimesTold(Answer):
+    """Half of all took no longer than ``p50_us``, 95 of 100 no longer than ``p95_us``; each known to an eighth of itself."""
 
+    p50_us: int | None
+    p95_us: int | None
+
+
+class ServiceTold(Answer):
+    """A service: below ``address`` it is asked with a token of its organisation's.
+
+    ``counted`` of its answers told their tokens, ``tokens_in`` and ``tokens_out`` are theirs; ``pieces`` came in streams that told none.
+    ``first`` is the time to the first byte, ``token`` to the first text of a stream, ``took`` to the end. ``cost_per_unit`` is null
+    where the job is not billed by itself.
+    """
+
+    address: str
+    port: int
+    well: bool | None
+    restarts: int
+    requests: int
+    failed: int
+    counted: int
+    tokens_in: int | None
+    tokens_out: int | None
+    pieces: int
+    bytes_in: int
+    bytes_out: int
+    first: TimesTold
+    token: TimesTold
+    took: TimesTold
+    unit: str
+    units: int
+    cost_per_unit: str | None
+    currency: str | None
+
+
+class JobShown(JobTold):
+    """A job with what was asked for and all of its attempts; ``service`` where it is one."""
+
+    service: ServiceTold | None
     spec: dict[str, Any]
     all_attempts: list[AttemptTold]
     files: list[FileTold]

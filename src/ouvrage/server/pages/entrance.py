@@ -6,18 +6,20 @@ sign-in form too is bound to it.
 
 from __future__ import annotations
 
+from urllib.parse import quote, urlsplit
+
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.console.blocks import ConsolePage, Field, Form
+from ouvrage.console.blocks import ConsolePage, Field, Form, Notice
 from ouvrage.console.console_page import HEADERS, STATIC, static_file
 from ouvrage.console.translated import LANGUAGES
-from ouvrage.server.access import address_of, limits_of
+from ouvrage.server.access import address_of, stranger
 from ouvrage.server.errors import Refused, status_of
+from ouvrage.server.identify import SESSION_COOKIE
 from ouvrage.server.pages.frame import (
     LANGUAGE,
-    SESSION,
     VISIT,
     FormDep,
     Visit,
@@ -48,13 +50,13 @@ def sign_in(seen: VisitDep, form: FormDep) -> Response:
     login, following = form.get("login", "").strip(), local(form.get("next", "/"))
     try:
         check_form(seen, form)
-        _slowly(seen)
+        stranger(seen.request, seen.platform)
         actor = signed_in(seen.platform, login, form.get("password", ""), address_of(seen.request))
     except OuvrageError as error:
         return _form(seen, following, login, error.message, error)
     answer = RedirectResponse(following, 303, HEADERS)
     kept_s = seen.platform.settings.session_us // 1_000_000
-    put_cookie(answer, seen, SESSION, new_session(seen.platform, actor), kept_s)
+    put_cookie(answer, seen, SESSION_COOKIE, new_session(seen.platform, actor), kept_s)
     put_cookie(answer, seen, VISIT, "", None)
     return answer
 
@@ -69,7 +71,7 @@ def logout(seen: VisitDep, form: FormDep) -> Response:
         except Refused:
             return answer
         sign_out(seen.platform, seen.actor)
-        put_cookie(answer, seen, SESSION, "", None)
+        put_cookie(answer, seen, SESSION_COOKIE, "", None)
     return answer
 
 
@@ -92,13 +94,19 @@ def static(name: str) -> Response:
     return Response(static_file(name), headers=kept, media_type=STATIC[name])
 
 
-def _slowly(seen: Visit) -> None:
-    """An address that proves nothing may not try without end."""
-    settings = seen.platform.settings
-    limits_of(seen.request).take(
-        f"address {address_of(seen.request)}",
-        a_second=settings.strangers_a_second,
-        at_once=settings.strangers_at_once,
+def _provider(seen: Visit, following: str) -> tuple[Notice, ...]:
+    """The way by the platform's identity provider, where it has one."""
+    oidc = seen.platform.settings.oidc
+    if oidc is None:
+        return ()
+    name = urlsplit(oidc.issuer).hostname or oidc.issuer
+    return (
+        Notice(
+            text=seen.word("Or without a password of this platform's:"),
+            href=f"/oidc/start?next={quote(local(following), safe='')}",
+            action=f"{seen.word('Sign in with')} {name}",
+            tone="plain",
+        ),
     )
 
 
@@ -133,6 +141,7 @@ def _form(
                     ),
                 ),
             ),
+            *_provider(seen, following),
         ),
     )  # fmt: skip
     answer = shown(bound, page, status_of(error) if error else 200)

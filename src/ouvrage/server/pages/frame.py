@@ -26,13 +26,12 @@ from ouvrage.server.access import PlatformDep, address_of
 from ouvrage.server.authorise import may
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import Refused, status_of, unreadable
-from ouvrage.server.identify import actor_by_session
+from ouvrage.server.identify import SESSION_COOKIE, actor_by_session
 from ouvrage.server.once import Once
 from ouvrage.wire.runner import Message
 
 M = TypeVar("M", bound=Message)
 
-SESSION = "ouvrage_session"
 VISIT = "ouvrage_visit"
 """The cookie of somebody who has not signed in: the sign-in form is bound to it."""
 LANGUAGE = "ouvrage_language"
@@ -102,7 +101,7 @@ def csrf_of(cookie: str) -> str:
 
 def visit(request: Request, platform: PlatformDep) -> Visit:
     """Who asks for a page."""
-    cookie = request.cookies.get(SESSION, "")
+    cookie = request.cookies.get(SESSION_COOKIE, "")
     actor = actor_by_session(platform, cookie, address_of(request)) if cookie else None
     chosen = request.cookies.get(LANGUAGE, "")
     language = chosen if chosen in LANGUAGES else preferred(request.headers.get("accept-language"))

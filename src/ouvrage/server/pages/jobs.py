@@ -37,7 +37,15 @@ from ouvrage.server.routes import job_output
 from ouvrage.server.services import jobs, logs, offers, projects, usage
 from ouvrage.server.services.waking import after_change, after_stopping
 from ouvrage.server.services.watching import watched
-from ouvrage.wire.work import AttemptTold, Explained, JobShown, JobTold, NewJob, Why
+from ouvrage.wire.work import (
+    AttemptTold,
+    Explained,
+    JobShown,
+    JobTold,
+    NewJob,
+    ServiceTold,
+    Why,
+)
 
 router = APIRouter()
 MOST = 50
@@ -174,7 +182,7 @@ def submit(seen: Visit, form: dict[str, str]) -> str:
 def one(seen: Visit) -> ConsolePage:
     """One job: how it stands and why, its attempts, its output."""
     _ = seen.word
-    told = jobs.shown(seen.platform, seen.who, seen.given("job"))
+    told = jobs.shown(seen.platform, seen.request.app.state.uses, seen.who, seen.given("job"))
     why = jobs.explained(seen.platform, engine_of(seen.request), seen.who, told.job)
     over = told.state in ENDED
     return ConsolePage(
@@ -190,7 +198,12 @@ def one(seen: Visit) -> ConsolePage:
 
 def _blocks(seen: Visit, told: JobShown, why: Explained) -> list[Block]:
     blocks: list[Block] = [_tiles(seen, told)]
+    if told.last is not None and told.last.warned_us is not None:
+        words = seen.word("Its GPUs are held, paid for, and stand idle:")
+        blocks.insert(0, Notice(text=f"{words} {length(told.last.idle_us)}", tone="bad"))
     blocks += _doing(seen, told)
+    if told.service is not None:
+        blocks.append(_service(seen, told.service))
     blocks.append(_attempts(seen, told))
     if told.last is not None:
         blocks.append(_log(seen, told))
@@ -254,6 +267,33 @@ def _doing(seen: Visit, told: JobShown) -> list[Block]:
     return [Buttons(buttons=((_("Cancel"), f"/jobs/{told.job}/cancel", "bad"),))]
 
 
+def _service(seen: Visit, told: ServiceTold) -> Facts:
+    """How a service does and what it did; times are the bounds of their buckets."""
+    _ = seen.word
+    well = {True: _("well"), False: _("not well"), None: _("not known yet")}[told.well]
+    tokens = "–" if told.tokens_out is None else str(told.tokens_out)
+    untold = told.requests - told.failed - told.counted
+    note = f"{untold} {_('answers told none')}" if told.counted and untold > 0 else ""
+    cost = "–" if told.cost_per_unit is None else f"{told.cost_per_unit} {told.currency}"
+    pairs: list[tuple[str, Cell]] = [
+        (_("Address"), Cell(text=told.address, note=_("asked with a token of yours"))),
+        (_("Health"), Cell(text=well)),
+        (_("Requests"), Cell(text=str(told.requests))),
+        (_("Failed"), Cell(text=str(told.failed))),
+        (_("Tokens out"), Cell(text=tokens, note=note)),
+        (f"{_('Cost per')} {_(told.unit)}", Cell(text=cost)),
+    ]
+    names = (
+        (_("First byte"), told.first),
+        (_("First text"), told.token),
+        (_("Whole answer"), told.took),
+    )
+    for name, times in names:
+        text = f"{length(times.p50_us)} · {length(times.p95_us)}"
+        pairs.append((name, Cell(text=text, note=_("half · 95 of 100, at most"))))
+    return Facts(heading=_("Service"), pairs=tuple(pairs))
+
+
 def _attempts(seen: Visit, told: JobShown) -> Table:
     _ = seen.word
     return Table(
@@ -287,7 +327,7 @@ def _log(seen: Visit, told: JobShown) -> Log:
     _ = seen.word
     found = watched(seen.platform, seen.who, told.job, None)
     start = max(0, found.bytes - FIRST_BYTES)
-    data = logs.piece(seen.platform.state_dir, found.attempt, start, found.bytes - start)
+    data = logs.piece(seen.platform.files_dir, found.attempt, start, found.bytes - start)
     notes = []
     if start:
         notes.append(_("Only its end is shown here; the command prints all of it."))

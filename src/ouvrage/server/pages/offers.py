@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from ouvrage.base.numbers import whole
 from ouvrage.console.blocks import Block, Cell, ConsolePage, Facts, Field, Form, Notice, Said, Table
 from ouvrage.model.selling import AUDIENCES
 from ouvrage.server.authorise import is_owner_side, may
@@ -137,11 +138,15 @@ def _offer_form(seen: Visit, *, shown_open: bool) -> Form:
 
 def _number(form: dict[str, str], name: str) -> int:
     text = form.get(name, "").strip()
-    if not text.isascii() or not text.isdigit():
+    number = whole(text)
+    if number is None:
         raise unreadable(
-            "form/number", f"{name}: {text!r} is no whole number", hint="0, 1, 2, …", field=name
+            "form/number",
+            f"{name}: {text[:40]!r} is no whole number",
+            hint="0, 1, 2, …",
+            field=name,
         )
-    return int(text)
+    return number
 
 
 def make_offer(seen: Visit, form: dict[str, str]) -> str:

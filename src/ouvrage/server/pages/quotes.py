@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from ouvrage.base.numbers import whole
 from ouvrage.console.blocks import Block, Cell, ConsolePage, Field, Form, Notice, Table
 from ouvrage.pricing.market.ranking_text import excluded_line, headline, rows, warnings
 from ouvrage.server.errors import unreadable
@@ -29,12 +30,13 @@ def ranked(seen: Visit) -> ConsolePage:
             place="quotes",
             blocks=(_choice(seen),),
         )  # fmt: skip
-    units = seen.given("units").strip()
-    if units and not (units.isascii() and units.isdigit() and 0 < int(units) < 10**9):
+    asked = seen.given("units").strip()
+    units = whole(asked)
+    if asked and (units is None or not 0 < units < 10**9):
         raise unreadable(
-            "quote/units", f"{units!r} is no number of units", hint="300", field="units"
+            "quote/units", f"{asked[:40]!r} is no number of units", hint="300", field="units"
         )
-    found = quotes.of_job(seen.platform, seen.who, name, int(units) if units else None)
+    found = quotes.of_job(seen.platform, seen.who, name, units)
     said = headline(found.ranking, False)
     blocks: list[Block] = []
     if found.starter:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from ouvrage.base.numbers import whole
 from ouvrage.console.blocks import (
     Block,
     Cell,
@@ -305,12 +306,11 @@ def add_project(seen: Visit, form: dict[str, str]) -> str:
 def add_token(seen: Visit, form: dict[str, str]) -> ConsolePage:
     """Make a token and show it once."""
     once, org = seen.once(form), seen.given("org")
-    days = form.get("days", "")
     wanted = asked(
         NewToken,
         name=form.get("name", "").strip(),
         scopes=[form.get("scope", "")],
-        days=int(days) if days.isascii() and days.isdigit() else 0,
+        days=whole(form.get("days", "")) or 0,
     )
     made = once.do(
         TokenShown, wanted, lambda tx: tokens.create(tx, seen.platform, seen.who, wanted)

@@ -18,6 +18,7 @@ from ouvrage.server.pages.jobs import table
 from ouvrage.server.pages.offers import may_somewhere
 from ouvrage.server.pages.told import moment
 from ouvrage.server.services import jobs, nodes, offers
+from ouvrage.server.services.rented import rented_told
 from ouvrage.wire.work import JobTold, NodeTold
 
 router = APIRouter()
@@ -128,7 +129,21 @@ def _tiles(seen: Visit, machines: list[NodeTold] | None, running: int, waiting: 
         if gpus:
             taken = sum(device.lease is not None for device in gpus)
             tiles.append((_("GPUs leased"), Cell(text=f"{taken} / {len(gpus)}")))
+        tiles += _rented(seen)
     return Tiles(tiles=tuple(tiles))
+
+
+def _rented(seen: Visit) -> list[tuple[str, Cell]]:
+    """How much of what a rented machine cost stood idle."""
+    _ = seen.word
+    with seen.platform.reading() as connection:
+        told = rented_told(connection, seen.platform.clock())
+    if told is None:
+        return []
+    working, held = int(told.working_s), int(told.held_s)
+    share = held * 100 // max(1, working + held)
+    note = f"{told.idle} / {told.paid} {told.currency}"
+    return [(_("Paid for and idle"), Cell(text=f"{share} %", note=note))]
 
 
 page(router, "/", today)

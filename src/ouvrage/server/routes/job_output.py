@@ -66,7 +66,7 @@ async def _now(platform: Platform, found: Watched, offset: int) -> AsyncIterator
     """What is there, and no more than was announced."""
     while offset < found.bytes:
         most = min(PIECE, found.bytes - offset)
-        data = await run_in_threadpool(logs.piece, platform.state_dir, found.attempt, offset, most)
+        data = await run_in_threadpool(logs.piece, platform.files_dir, found.attempt, offset, most)
         if not data:
             return
         offset += len(data)
@@ -82,7 +82,7 @@ async def _growing(
         over = False
         while True:
             data = await run_in_threadpool(
-                logs.piece, platform.state_dir, found.attempt, offset, PIECE
+                logs.piece, platform.files_dir, found.attempt, offset, PIECE
             )
             if data:
                 offset += len(data)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from ouvrage.model.work import JOB_STATES
 from ouvrage.server.access import EngineDep, OnceDep, PageDep, PlatformDep, UserDep, acts, cut
@@ -59,9 +59,9 @@ def submit(once: OnceDep, engine: EngineDep, asked: NewJob) -> JobTold:
 
 
 @router.get("/v1/jobs/{job}", **acts("job.read"))
-def shown(platform: PlatformDep, actor: UserDep, job: str) -> JobShown:
+def shown(request: Request, platform: PlatformDep, actor: UserDep, job: str) -> JobShown:
     """One job by name (the newest), code or id: what was asked for and every attempt."""
-    return jobs.shown(platform, actor, job)
+    return jobs.shown(platform, request.app.state.uses, actor, job)
 
 
 @router.post("/v1/jobs/{job}/cancel", **acts("job.change"))

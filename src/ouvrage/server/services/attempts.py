@@ -195,16 +195,23 @@ def _go_on(platform: Platform, tx: Transaction, job: JobRow, attempt: AttemptRow
     """The job goes back to wait, or comes to its end."""
     before = attempts_of(tx.connection, job.job) if job.attempts > 1 else []
     past = [
-        Past(node=each.node, outcome=each.outcome or "", cause=each.cause or "")
+        Past(
+            node=each.node,
+            outcome=each.outcome or "",
+            cause=each.cause or "",
+            ran_us=each.wall_us or 0,
+        )
         for each in before
         if each.over and each.attempt != attempt.attempt
     ]
-    past.append(Past(node=attempt.node, outcome=how.outcome, cause=how.cause))
+    last = Past(node=attempt.node, outcome=how.outcome, cause=how.cause, ran_us=how.wall_us)
+    past.append(last)
     following = after(
         past,
         retries=job.spec.retries,
         ended_us=tx.now_us,
         cancelled=attempt.stop == "cancelled",
+        restart=job.spec.restart,
     )
     if how.given_up:
         following = _given_up(past, how)

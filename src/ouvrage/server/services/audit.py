@@ -5,6 +5,7 @@ A tenant's administrator sees the lines of their own organisation, the owner all
 
 from __future__ import annotations
 
+from ouvrage.base.numbers import whole
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.model.tenancy import AuditEntry
@@ -21,7 +22,8 @@ def listed(
     platform: Platform, actor: Actor, org: str | None, after: str, limit: int
 ) -> list[AuditTold]:
     """Lines of the trail, newest first: of one organisation, or of all that the actor may see."""
-    if after and not after.isdigit():
+    before = whole(after)
+    if after and before is None:
         raise bad_request(
             "list/cursor", "that is no cursor of this list", hint="hand `next` back as it is"
         )
@@ -33,7 +35,6 @@ def listed(
             subject = trail_of(found.org)
         else:
             authorise(actor, "audit.read", org=None)
-        before = min(int(after), 2**62) if after else None
         rows = trail(connection, subject=subject, before=before, limit=limit)
     return [_told(row) for row in rows]
 

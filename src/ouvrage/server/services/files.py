@@ -48,8 +48,8 @@ async def take(
     sha256: str | None = None,
 ) -> Taken:
     """Write a file as it comes; it appears under its name once all of it is on the disk, and is what was said."""
-    path = file_path(platform.state_dir, job, direction, name)
-    await asyncio.to_thread(_directories, platform.state_dir, path.parent)
+    path = file_path(platform.files_dir, job, direction, name)
+    await asyncio.to_thread(_directories, platform.files_dir, path.parent)
     draft = path.with_name(f".{path.name}-{platform.ids()}")
     digest, size = hashlib.sha256(), 0
     try:
@@ -176,7 +176,7 @@ def _here(
     known = {(each.direction, each.name) for each in files_of(connection, [job.job])}
     if (direction, name) not in known:
         raise unknown("file", name, field="name")
-    return file_path(platform.state_dir, job.job, direction, name)
+    return file_path(platform.files_dir, job.job, direction, name)
 
 
 def listed(platform: Platform, actor: Actor, job: str) -> list[FileRow]:

@@ -16,7 +16,6 @@ from ouvrage.server.context import SERVER, Platform
 from ouvrage.server.credentials import new_password, new_secret, password_hash
 from ouvrage.server.identify import actor_by_bearer
 from ouvrage.server.recording import record, stated
-from ouvrage.server.services.upkeep import tidy
 from ouvrage.store.platform.people import (
     TokenRow,
     User,
@@ -55,7 +54,6 @@ def prepare(platform: Platform, *, currency: str = "EUR") -> Started:
     password = _first(platform, currency)
     file = platform.state_dir / TOKEN_FILE
     _renew_token(platform, file)
-    tidy(platform)
     return Started(password=password, token_file=file)
 
 
@@ -118,14 +116,16 @@ def _renew_token(platform: Platform, file: Path) -> None:
         user = user_called(connection, ADMIN)
     if user is None:
         return  # the administrator is gone: whoever holds the role now makes tokens themselves
+    # Other servers on the same database have a file, and so a token, of their own.
+    name = f"{_TOKEN_NAME} {platform.source[-8:]}"
     made = new_secret(platform, "token")
     write_secret(file, made.text)
     with platform.writing() as tx:
         for old in tokens_of(tx.connection, user.user_id):
-            if old.name == _TOKEN_NAME:
+            if old.name == name:
                 revoke_token(tx.connection, old.token, tx.now_us)
         token = TokenRow(
-            token=made.id, user_id=user.user_id, name=_TOKEN_NAME, hash=made.hash, scopes="all",
+            token=made.id, user_id=user.user_id, name=name, hash=made.hash, scopes="all",
             project="", created_us=tx.now_us, expires_us=tx.now_us + platform.settings.longest_token_us,
         )  # fmt: skip
         add_token(tx.connection, token)

@@ -25,7 +25,10 @@ from ouvrage.server.services.logs import place
 from ouvrage.server.services.meant import job_meant, lease_meant
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.server.services.offers import seen
+from ouvrage.server.services.rented import rented_lease
 from ouvrage.server.services.scopes import projects_seen
+from ouvrage.server.services.served import service_told
+from ouvrage.server.services.uses import Uses
 from ouvrage.store.platform.selling import LeaseRow, OfferRow, lease_of, offers_by_id
 from ouvrage.store.platform.tenancy import project_of
 from ouvrage.store.platform.work import (
@@ -75,7 +78,11 @@ def submit(
 def _under(
     connection: Connection, actor: Actor, project: Project, asked: NewJob
 ) -> tuple[OfferRow | None, LeaseRow | None]:
-    """The offer or the lease that a job is to run under."""
+    """The offer or the lease that a job is to run under; on a rented machine its one lease where neither is named."""
+    if asked.offer is None and asked.lease is None:
+        rented = rented_lease(connection, project.project)
+        if rented is not None:
+            return None, rented
     if (asked.offer is None) == (asked.lease is None):
         raise unreadable(
             "job/where",
@@ -240,19 +247,19 @@ def retry(
     return _told(tx.connection, platform, actor, [row])[0]
 
 
-def shown(platform: Platform, actor: Actor, name: str) -> JobShown:
+def shown(platform: Platform, uses: Uses, actor: Actor, name: str) -> JobShown:
     """A job with what was asked for and what came of it."""
     with platform.reading() as connection:
         job = readable(connection, actor, name)
         told = _told(connection, platform, actor, [job])[0]
         own = is_owner_side(actor)
+        attempts = attempts_of(connection, job.job)
         return JobShown(
             **told.model_dump(exclude={"last"}),
             last=told.last,
+            service=service_told(connection, platform, uses, job, attempts),
             spec=asdict(job.spec),
-            all_attempts=[
-                _attempt_told(platform, each, own) for each in attempts_of(connection, job.job)
-            ],
+            all_attempts=[_attempt_told(platform, each, own) for each in attempts],
             files=[FileTold(**_file(each)) for each in files_of(connection, [job.job])],
         )
 
@@ -377,7 +384,7 @@ def _project_name(connection: Connection, project: str) -> str:
 def _attempt_told(platform: Platform, row: AttemptRow, own: bool) -> AttemptTold:
     progress = row.progress or {}
     used: Any = asdict(row.peaks) if row.peaks is not None else progress.get("used")
-    log = place(platform.state_dir, row.attempt, limit=platform.limits.log_bytes)
+    log = place(platform.files_dir, row.attempt, limit=platform.limits.log_bytes)
     return AttemptTold(
         attempt=row.attempt,
         number=row.number,
@@ -398,6 +405,8 @@ def _attempt_told(platform: Platform, row: AttemptRow, own: bool) -> AttemptTold
         unit=progress.get("unit"),
         units=progress.get("units"),
         unit_us=progress.get("unit_us"),
+        idle_us=None if row.over else progress.get("idle_us"),
+        warned_us=None if row.over else progress.get("warned_us"),
         used=None if used is None else UsedTold(**used),
         scrub=row.scrub,
         log_bytes=log.bytes,

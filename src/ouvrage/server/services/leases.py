@@ -204,7 +204,7 @@ def _told(
             ended_us=row.ended_us,
             end=row.end,
             billable_us=row.billable_us,
-            working_us=_working(connection, row, now_us),
+            working_us=working_us(connection, row, now_us),
         )
         for row in rows
     ]
@@ -215,7 +215,7 @@ def _project_name(connection: Connection, project: str) -> str:
     return found.name if found else project
 
 
-def _working(connection: Connection, row: LeaseRow, now_us: int) -> int:
+def working_us(connection: Connection, row: LeaseRow, now_us: int) -> int:
     """For how long at least one attempt ran in a lease."""
     end_us = now_us if row.ended_us is None else row.ended_us
     spans = sorted(

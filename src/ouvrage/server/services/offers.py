@@ -34,6 +34,7 @@ _TENANTS = ("public", "tenants")
 def create(tx: Transaction, platform: Platform, actor: Actor, asked: NewOffer) -> OfferTold:
     """Put a configuration up for sale."""
     authorise(actor, "offer.create", org=None)
+    _refuse_strangers(platform, asked.audience)
     refuse_id_as_name(asked.name, "name")
     terms = _terms(tx, platform, asked)
     if offer_called(tx.connection, asked.name) is not None:
@@ -58,6 +59,17 @@ def create(tx: Transaction, platform: Platform, actor: Actor, asked: NewOffer) -
         facts=(fact,),
     )  # fmt: skip
     return told(row, actor)
+
+
+def _refuse_strangers(platform: Platform, audience: str) -> None:
+    """A rented machine is its buyer's alone."""
+    if platform.settings.rented is not None and audience != "own":
+        raise conflict(
+            "platform/rented",
+            "this machine is rented, and nothing of it is sold to others",
+            hint="--audience own; or start without --rented where its terms allow that",
+            field="audience",
+        )
 
 
 def _terms(tx: Transaction, platform: Platform, asked: NewOffer) -> OwnOffer:

@@ -270,6 +270,7 @@ def start_order(
             "network": spec.network,
             "egress": list(spec.egress),
             "port": spec.port,
+            "health": spec.health,
             "unit": spec.unit,
             "unit_regex": spec.unit_regex,
             "price": None
@@ -360,9 +361,13 @@ def _take(tx: Transaction, platform: Platform, node: str, event: Event, told: se
 
 
 def _progress(tx: Transaction, attempt: AttemptRow, event: Progress) -> None:
-    if not attempt.over:
-        said = event.model_dump(mode="json", exclude={"event", "sequence", "attempt"})
-        change_attempt(tx.connection, attempt.attempt, progress=said)
+    if attempt.over:
+        return
+    said = event.model_dump(mode="json", exclude={"event", "sequence", "attempt"})
+    before = attempt.progress or {}
+    if "warned_us" in before and event.idle_us >= before.get("idle_us", 0):
+        said["warned_us"] = before["warned_us"]  # of the same idleness, which goes on
+    change_attempt(tx.connection, attempt.attempt, progress=said)
 
 
 def _ended(tx: Transaction, platform: Platform, attempt: AttemptRow, event: Ended) -> None:
@@ -387,7 +392,7 @@ def _ended(tx: Transaction, platform: Platform, attempt: AttemptRow, event: Ende
         scrub=event.scrub,
         scrub_detail=event.scrub_detail,
     )
-    keep(platform.state_dir, attempt.attempt)
+    keep(platform.files_dir, attempt.attempt)
     if not end(platform, tx, attempt, how):
         _too_late(tx, platform, attempt, event)
 
@@ -412,6 +417,6 @@ def take_log(platform: Platform, node: str, attempt: str, offset: int, content: 
     if row is None or row.node != node:
         raise unknown("attempt", attempt)
     limit = platform.limits.log_bytes
-    place = append(platform.state_dir, attempt, offset, content, limit=limit)
+    place = append(platform.files_dir, attempt, offset, content, limit=limit)
     platform.wakes.tell(f"log:{attempt}")
     return place

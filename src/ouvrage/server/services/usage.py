@@ -19,10 +19,11 @@ from ouvrage.books.dues.charging import charged_nano, of_cost
 from ouvrage.books.dues.lease import Lease, amount_text
 from ouvrage.books.period import Period
 from ouvrage.model.tenancy import Organisation, Project
-from ouvrage.server.authorise import authorise, may, visible_projects
+from ouvrage.server.authorise import authorise, is_owner_side, may, visible_projects
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.services.billing import account, billed, period_asked
 from ouvrage.server.services.naming import organisation_meant, project_meant
+from ouvrage.server.services.rented import rented_told
 from ouvrage.store.platform.dues import charges_of_leases, leases_meeting
 from ouvrage.store.platform.tenancy import list_projects
 from ouvrage.store.platform.work import jobs_by_id
@@ -64,12 +65,14 @@ def usage(
     with platform.reading() as connection:
         organisation, projects = _meant(connection, actor, org, project)
         rows = _rows(connection, organisation, projects, by, asked, now)
-        money = None
+        money, rented = None, None
+        if is_owner_side(actor) and organisation.side == "owner":
+            rented = rented_told(connection, now)
         if may(actor, "usage.read", org=organisation.org):
             money = account_told(connection, organisation, now)
     shown, rest = rows[:limit], rows[limit:]
     return UsageTold(
-        account=money, currency=organisation.currency, period=asked.name, by=by,
+        account=money, rented=rented, currency=organisation.currency, period=asked.name, by=by,
         rows=[_told(each) for each in shown], cost=amount_text(sum(each.cost for each in rows)),
         left_out=len(rest), left_out_cost=amount_text(sum(each.cost for each in rest)),
         grade=Grade.METERED.word, as_of=utc_text(now),

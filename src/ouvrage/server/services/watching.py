@@ -33,14 +33,14 @@ def watched(platform: Platform, actor: Actor, job: str, number: int | None) -> W
     if not chosen:
         raise unknown("attempt", str(number or "of a job that has not started"), field="attempt")
     attempt = chosen[-1]
-    stands = place(platform.state_dir, attempt.attempt, limit=platform.limits.log_bytes)
+    stands = place(platform.files_dir, attempt.attempt, limit=platform.limits.log_bytes)
     state = "cut" if stands.full else "ended" if attempt.over else "open"
     return Watched(attempt=attempt.attempt, number=attempt.number, bytes=stands.bytes, state=state)
 
 
 def is_over(platform: Platform, attempt: str) -> bool:
     """Whether nothing more comes to a log."""
-    if place(platform.state_dir, attempt, limit=platform.limits.log_bytes).full:
+    if place(platform.files_dir, attempt, limit=platform.limits.log_bytes).full:
         return True
     with platform.reading() as connection:
         row = attempt_of(connection, attempt)

@@ -1,0 +1,156 @@
+"""``/v1/services/{job}/…``: a service of one's own, asked through the platform.
+
+What comes after the job's name goes to the service as it is, and its answer comes back as it is made, piece by piece. The token ends
+here. Each exchange is counted once it has ended, however it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from ouvrage.base.errors import OuvrageError
+from ouvrage.metering.answers import AnswerReader
+from ouvrage.metering.service_use import Exchange
+from ouvrage.server.access import AskerDep, PlatformDep, acts
+from ouvrage.server.errors import status_of
+from ouvrage.server.services.inside import Reached, service
+from ouvrage.server.services.uses import Uses
+from ouvrage.server.through import SANDBOXED, Answer, Asked, BrokenOff, Services
+
+router = APIRouter(tags=["services"])
+
+PREFIX = "/v1/services"
+_SHOWN = ("GET", "POST")
+_OTHERS = ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class _Watch:
+    """One exchange while it goes on."""
+
+    def __init__(self, uses: Uses, found: Reached, monotonic: Callable[[], int]) -> None:
+        self._uses = uses
+        self._found = found
+        self._monotonic = monotonic
+        self._began_us = monotonic()
+        self._reader = AnswerReader("")
+        self._first_us: int | None = None
+        self._token_us: int | None = None
+        self._noted = False
+        self.bytes_in = self.bytes_out = 0
+
+    def answers(self, answer: Answer) -> None:
+        """Its answer has begun."""
+        self._reader = AnswerReader("" if answer.encoded else answer.content_type)
+
+    def piece(self, data: bytes) -> None:
+        """A piece of the answer came."""
+        self.bytes_out += len(data)
+        if self._first_us is None:
+            self._first_us = self._us()
+        if self._reader.take(data) and self._token_us is None:
+            self._token_us = self._us()
+
+    def ended(self, status: int | None) -> None:
+        """It is over; ``status`` None where no whole answer came. Only the first time counts."""
+        if self._noted:
+            return
+        self._noted = True
+        seen = Exchange(
+            status=status,
+            answered=self._reader.answered(),
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            first_us=self._first_us,
+            token_us=self._token_us,
+            took_us=self._us(),
+        )
+        self._uses.note(self._found.attempt, self._found.job.job, seen)
+
+    def _us(self) -> int:
+        return self._monotonic() - self._began_us
+
+
+@router.api_route(
+    PREFIX + "/{job}/{path:path}", methods=[*_OTHERS], include_in_schema=False,
+    **acts("service.use"),
+)  # fmt: skip
+async def other(
+    request: Request, platform: PlatformDep, actor: AskerDep, job: str, path: str
+) -> Response:
+    """The same by another method."""
+    return await _through(request, await run_in_threadpool(service, platform, actor, job))
+
+
+@router.get(PREFIX + "/{job}/{path:path}", response_class=Response, **acts("service.use"))
+async def get(
+    request: Request, platform: PlatformDep, actor: AskerDep, job: str, path: str
+) -> Response:
+    """Ask a service of one's own. Every other method goes through as well."""
+    return await _through(request, await run_in_threadpool(service, platform, actor, job))
+
+
+@router.post(PREFIX + "/{job}/{path:path}", response_class=Response, **acts("service.use"))
+async def post(
+    request: Request, platform: PlatformDep, actor: AskerDep, job: str, path: str
+) -> Response:
+    """Ask a service of one's own, with a body, of whatever kind it takes."""
+    return await _through(request, await run_in_threadpool(service, platform, actor, job))
+
+
+async def _through(request: Request, found: Reached) -> Response:
+    assert found.port is not None
+    state = request.app.state
+    services: Services = state.services
+    watch = _Watch(state.uses, found, state.platform.monotonic)
+    asked = _asked(request, watch)
+    try:
+        answer = await services.ask(found.node, found.attempt, found.port, asked)
+    except OuvrageError as error:
+        watch.ended(status_of(error))
+        raise
+    except BaseException:
+        watch.ended(None)
+        raise
+    watch.answers(answer)
+    response = StreamingResponse(_pieces(answer, watch), status_code=answer.status)
+    response.raw_headers = [*answer.headers, SANDBOXED]
+    return response
+
+
+def _asked(request: Request, watch: _Watch) -> Asked:
+    raw: bytes = request.scope["raw_path"].partition(b"?")[0]
+    _, _, _, job, *rest = raw.split(b"/")
+    query: bytes = request.scope["query_string"]
+
+    async def body() -> AsyncIterator[bytes]:
+        async for piece in request.stream():
+            watch.bytes_in += len(piece)
+            if piece:
+                yield piece
+
+    return Asked(
+        method=request.method,
+        target=b"/" + b"/".join(rest) + (b"?" + query if query else b""),
+        headers=request.headers.raw,
+        prefix=f"{PREFIX}/{job.decode('ascii', 'replace')}",
+        body=body(),
+    )
+
+
+async def _pieces(answer: Answer, watch: _Watch) -> AsyncIterator[bytes]:
+    """The answer's body; whatever ends it, it is counted and its connection given back."""
+    status: int | None = None
+    try:
+        async for piece in answer.pieces():
+            watch.piece(piece)
+            yield piece
+        status = answer.status
+    except BrokenOff as error:
+        raise ConnectionError("the service ended its answer before it was whole") from error
+    finally:
+        watch.ended(status)
+        await answer.close()
