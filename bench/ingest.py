@@ -2,7 +2,7 @@
 
 A real server, held to one core, with SQLite that waits for the disk. First 1,000 agents post every ten seconds a batch of ten moments of
 eight GPUs and their node, while somebody asks for lists and makes projects. Then the same samples are sent as they are here and as a batch
-of CloudEvents, one event a sample, to the same server in turns: the same keys, the same queue, the same file; only what is sent differs.
+of CloudEvents, one event a sample, to the same server in turns: the same keys, a queue and a file of the same kind; only what is sent differs.
 That is done with posts of 999 samples, as an agent sends them that makes up for an absence, and with posts of 90, in which the cost of any
 request to any address outweighs the rest. The bar is held by the former.
 The events are read with orjson where it is installed, the quickest there is, and judged no further than their required attributes, their
@@ -130,12 +130,21 @@ def _serve(place: Path) -> None:
 
 def _take_events(app: Any, platform: Any) -> None:
     """The peer: the same address in everything but what is sent to it."""
+    from dataclasses import replace
+
     from fastapi import Request
 
-    from ouvrage.server.access import NodeDep, body_of, intake_of
+    from ouvrage.server.access import NodeDep, body_of
+    from ouvrage.server.app import intake_for
     from ouvrage.store.sample_frames import Frame
     from ouvrage.store.telemetry import Offered
     from ouvrage.wire.api import SamplesKept
+
+    # A directory and a source of its own: events are no batches that could be sealed.
+    apart = replace(platform, source="events", state_dir=platform.state_dir / "events")
+    apart.state_dir.mkdir()
+    intake = intake_for(apart)
+    intake.start()
 
     async def receive(request: Request, actor: NodeDep) -> SamplesKept:
         content = await body_of(request)
@@ -144,7 +153,7 @@ def _take_events(app: Any, platform: Any) -> None:
         offered = Offered(
             source=source, sequence=sequence, frame=frame, from_us=times[0], to_us=times[-1]
         )
-        kept = await asyncio.wrap_future(intake_of(request).offer(offered))
+        kept = await asyncio.wrap_future(intake.offer(offered))
         return SamplesKept(result=kept.result, sequence=kept.sequence)
 
     receive.__annotations__ = {"request": Request, "actor": NodeDep, "return": SamplesKept}

@@ -34,10 +34,14 @@ _Waiting = tuple[Offered, "Future[Kept]"]
 
 
 class Intake:
-    """Takes batches from any thread; one thread of its own keeps them."""
+    """Takes batches from any thread; one thread of its own keeps them.
+
+    ``unsealable`` are files that could not be sealed; they are left until the next start.
+    """
 
     def __init__(self, log: SampleLog, clock: Callable[[], int], free: Callable[[], int]) -> None:
         self.recent = Recent()
+        self.unsealable: set[str] = set()
         self._log = log
         self._clock = clock
         self._free = free

@@ -33,8 +33,8 @@ def keep(platform: Platform, intake: Intake) -> None:
             return
         if row.bytes == 0:
             _forget(platform, row)
-        elif importlib.util.find_spec("pyarrow") is not None:
-            _seal(platform, row)
+        elif row.log not in intake.unsealable and importlib.util.find_spec("pyarrow"):
+            _seal(platform, intake, row)
     _clear(platform, intake)
     _bound(platform, intake)
 
@@ -48,12 +48,15 @@ def _finished(platform: Platform, intake: Intake) -> list[LogRow]:
     return [row for row in logs_of(platform.store, platform.source) if row.log in names]
 
 
-def _seal(platform: Platform, row: LogRow) -> None:
+def _seal(platform: Platform, intake: Intake, row: LogRow) -> None:
     batches = path_of(platform.state_dir, row.log)
     target = sealed_path(platform.state_dir, f"{row.log}.parquet")
     words = [str(batches), str(row.bytes), str(target)]
     said = _ran(platform, [sys.executable, "-m", "ouvrage.store.seal_batches", *words])
     if said is None:
+        intake.unsealable.add(
+            row.log
+        )  # what cannot be read now would not be read in five seconds either
         return
     seal = TelemetrySealed(
         file=target.name,
