@@ -241,7 +241,7 @@ def test_an_image_makes_nobody_ask_elsewhere(world: World, image: str, tmp_path:
     with pytest.raises(OuvrageError) as refused:
         Deaf(tmp_path).pull(image, REGISTRIES)  # type: ignore[arg-type]  # a path, from pytest
     assert refused.value.code in ("image/name", "image/registry")
-    assert not [words for words in asked if "pull" in words]  # type: ignore[operator]  # a tuple
+    assert not [words for words in asked if "pull" in words]  # type: ignore[operator]  # each is a tuple of words
 
 
 def test_what_a_job_prints_commands_no_terminal(working: Working) -> None:

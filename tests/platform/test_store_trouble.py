@@ -26,6 +26,7 @@ def test_a_database_that_is_gone_is_told_without_its_address(
 ) -> None:
     store = cluster.like(migrated)
     with running(tmp_path / "state", store=store) as server:
+        server.owner.get("/v1/me")  # it has started
         cluster.drop(store)
         answer = server.owner("GET", "/v1/me")
         assert answer.status_code in (500, 503)

@@ -51,9 +51,11 @@ def export_run(run: str, facts: Iterable[Fact], samples: bytes | None) -> bytes:
     return packer.compress(canonical(first).encode() + b"\n" + body) + packer.flush()
 
 
-def read_export(data: bytes, *, largest: int = LARGEST) -> Exported:
-    """What a file holds; ``OuvrageError`` ``exchange/...`` where it is not whole, not ours, or unpacks to more than ``largest``."""
-    head, _, body = _unpacked(data, largest).partition(b"\n")
+def read_export(data: bytes, *, largest: int | None = None) -> Exported:
+    """What a file holds; ``OuvrageError`` ``exchange/...`` where it is not whole, not ours, or unpacks to more than
+    ``largest`` (None: ``LARGEST``).
+    """
+    head, _, body = _unpacked(data, LARGEST if largest is None else largest).partition(b"\n")
     first = _first_line(head)
     if hashlib.sha256(body).hexdigest() != first.get("sha256"):
         raise _damaged("its contents do not have the hash that its first line states")
