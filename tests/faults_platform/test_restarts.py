@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from ouvrage.server import loops
 from ouvrage.store import audit
 from tests.blackbox.home import Home
 from tests.faults_platform.processes import Asker
-from tests.platform.working import Working, working_on
+from tests.platform.working import MIDMONTH_US, Clock, Working, working_on
 from tests.support.meter import until
 from tests.support.orders import missing
 from tests.support.server import running
@@ -23,9 +25,13 @@ from tests.support.server import running
 HOUR = 3_600_000_000
 
 
-@pytest.fixture
-def working(tmp_path: Path) -> Iterator[Working]:
-    with working_on(tmp_path / "state") as made:
+# Twenty minutes before December 2026.
+MONTH_END_US = 1_796_083_200_000_000 - HOUR // 3
+
+
+@pytest.fixture(params=[MIDMONTH_US])
+def working(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Working]:
+    with working_on(tmp_path / "state", clock=Clock(request.param)) as made:
         yield made
 
 
@@ -94,8 +100,16 @@ def test_books_that_are_looked_at_while_work_goes_on_hold(
     assert (found.facts, platform.store.head().seq > before) == (before, True)
 
 
-def test_a_runner_away_for_an_hour_comes_back_with_all_that_it_did(working: Working) -> None:
-    """Its work went on, is told once, and is charged for as long as it ran; after two hours it is given up and costs nothing."""
+@pytest.mark.parametrize(
+    ("working", "charges"), [(MIDMONTH_US, 2), (MONTH_END_US, 8)], indirect=["working"]
+)
+def test_a_runner_away_for_an_hour_comes_back_with_all_that_it_did(
+    working: Working, charges: int
+) -> None:
+    """Its work went on, is told once, and is charged for as long as it ran; after two hours it is given up and costs nothing.
+
+    Over a month's end each has a line for either month, and what was charged for the work given up is given back.
+    """
     twin = working.node(cpus=4)
     working.offer("standard")
     ann = working.tenant("acme")
@@ -131,7 +145,11 @@ def test_a_runner_away_for_an_hour_comes_back_with_all_that_it_did(working: Work
         assert leases[attempts[job]]["billable_us"] == HOUR
     for job in jobs[2:]:
         assert leases[attempts[job]]["billable_us"] == 0
-    assert kinds.count("platform.charge") == 2
+    payloads = [
+        entry.fact.payload for entry in working.records() if entry.fact.kind == "platform.charge"
+    ]
+    owed = sum(Decimal(json.loads(each)["amount"]) for each in payloads)
+    assert (len(payloads), owed) == (charges, Decimal("0.60"))
 
 
 def test_what_is_over_is_forgotten_every_hour(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters.clock import now_us
 from ouvrage.ledger.facts import Recorded
 from ouvrage.server.context import Settings
 from ouvrage.server.engine import Embedded
@@ -18,13 +17,16 @@ from ouvrage.server.work_limits import WorkLimits
 from tests.support.runner_twin import Twin, inventory
 from tests.support.server import QUICK, Client, Running, running
 
+# Noon of 11 November 2026: far from the end of a day, a month and a year, at which platforms close accounts.
+MIDMONTH_US = 1_794_398_400_000_000
+
 
 class Clock:
     """A clock that stands until it is moved."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_us: int = MIDMONTH_US) -> None:
         self._lock = threading.Lock()
-        self._now = now_us()
+        self._now = at_us
 
     def __call__(self) -> int:
         with self._lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
@@ -38,11 +38,9 @@ class Line:
             raise ConnectionError("the stream has ended") from error
 
     def end(self) -> None:
-        """Say that nothing more is sent."""
-        try:
+        """Say that nothing more is sent; whoever has ended already needs no word."""
+        with suppress(ConnectionClosed):
             self._connection.send(END)
-        except ConnectionClosed as error:
-            raise ConnectionError("the stream has ended") from error
 
     def pieces(self) -> Iterator[bytes]:
         """What comes, until the other side ends."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -109,8 +108,12 @@ def _terminal(job: str, command: list[str]) -> int:
 
 
 def _size() -> Size:
-    columns, rows = shutil.get_terminal_size()
-    return Size(rows=max(1, rows), columns=max(1, columns))
+    """The terminal's own size: COLUMNS may be left over from another one, and does not follow."""
+    try:
+        columns, rows = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    except (OSError, ValueError):
+        columns, rows = 0, 0
+    return Size(rows=rows or 24, columns=columns or 80)
 
 
 @contextmanager
@@ -129,15 +132,24 @@ def _raw() -> Iterator[None]:
 
 @contextmanager
 def _following_size(line: Line) -> Iterator[None]:
-    def changed(*_: object) -> None:
-        with contextlib.suppress(ConnectionError):
-            line.send(frame(inside.SIZE, _size().model_dump_json().encode()))
+    """Tell every new size. Not from the signal's handler: it may interrupt a thread that holds what sending needs."""
+    reads, writes = os.pipe()
 
-    before = signal.signal(signal.SIGWINCH, changed)
+    def tell() -> None:
+        with contextlib.suppress(ConnectionError, OSError):
+            while os.read(reads, _BLOCK):
+                line.send(frame(inside.SIZE, _size().model_dump_json().encode()))
+
+    before = signal.signal(signal.SIGWINCH, lambda *_: os.write(writes, b"w"))
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         signal.signal(signal.SIGWINCH, before)
+        os.close(writes)
+        thread.join(1)
+        os.close(reads)
 
 
 def _typed(line: Line) -> None:
