@@ -156,11 +156,11 @@ def _worn(machine: StoppedMachine) -> None:
     report(machine.at, {**GOOD_DISK, "nvme_smart_health_information_log": log})  # type: ignore[attr-defined]
 
 
-def _instead(probe: str, told: dict[str, object]):  # noqa: ANN202
+def _instead(probe: str, told: dict[str, object]):
     return lambda machine: machine.instead.__setitem__(probe, lambda _: told)
 
 
-def _put(name: str, text: str):  # noqa: ANN202
+def _put(name: str, text: str):
     return lambda machine: machine.tree.put(name, text)
 
 
@@ -186,7 +186,7 @@ def test_every_probe_has_a_fault_here() -> None:
 @pytest.mark.parametrize("probe", INJECTED)
 def test_a_fault_is_found_within_two_intervals(machine: StoppedMachine, probe: str) -> None:
     inject, rule = INJECTED[probe]
-    machine.go(700, lambda: machine.core._probes[probe].last_us == _now(machine))  # noqa: SLF001
+    machine.go(700, lambda: machine.core._probes[probe].last_us == _now(machine))
     inject(machine)
     interval = BY_NAME[probe].interval_s
     found = machine.go(

@@ -71,12 +71,15 @@ class Core:
 
     # The schedule
 
-    def due(self, now_us: int) -> list[Probe]:
-        """The probes that are to look now; each is looking from here on, until it was answered."""
+    def due(self, now_us: int, lanes: frozenset[str] | None = None) -> list[Probe]:
+        """The probes (of some lanes) that are to look now; each is looking from here on, until it was answered."""
         found = [
-            BY_NAME[name] for name, each in self._probes.items()
-            if each.next_us is not None and each.next_us <= now_us
-        ]  # fmt: skip
+            BY_NAME[name]
+            for name, each in self._probes.items()
+            if each.next_us is not None
+            and each.next_us <= now_us
+            and (lanes is None or BY_NAME[name].lane in lanes)
+        ]
         for probe in found:
             self._probes[probe.name].next_us = None
         return found

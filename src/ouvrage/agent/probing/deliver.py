@@ -56,7 +56,7 @@ def into_store(home: Path) -> Send:
 
 def to_server(state: Path, url: str, ca: str | None) -> Send:
     """Sends facts to the server as the node that enrolled from this directory. Raises ``OuvrageError`` before that."""
-    from ouvrage.agent.link import Link
+    from ouvrage.agent.link import Away, Link
 
     try:
         key = json.loads((state / "node.json").read_bytes())["key"]
@@ -66,7 +66,10 @@ def to_server(state: Path, url: str, ca: str | None) -> Send:
     link.use(key)
 
     def send(facts: Sequence[Fact]) -> None:
-        answer = link.facts(export_run(facts[0].subject, facts, None))
+        try:
+            answer = link.facts(export_run(facts[0].subject, facts, None))
+        except Away as away:
+            raise ConnectionError(str(away)) from away
         for told in answer.get("conflicts", ()):
             _say(f"{told['fact']} stands there already, with another {told['field']}")
         if isinstance(epoch := answer.get("epoch"), int):
@@ -81,8 +84,6 @@ def _say(words: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Deliver once. Another one that delivers from the same spool goes first."""
-    from ouvrage.agent.link import Away
-
     parser = argparse.ArgumentParser()
     for name in ("--state", "--home", "--server", "--ca"):
         parser.add_argument(name)
@@ -98,7 +99,7 @@ def main(words: Sequence[str] | None = None) -> int:
             else into_store(Path(given.home))
         )
         deliver(Spool(state), send)
-    except (OuvrageError, Away, OSError) as error:
+    except (OuvrageError, OSError) as error:
         _say(str(error))
         return 1
     return 0

@@ -113,9 +113,9 @@ class Sights:
 
     def files(self, asked: Mapping[str, Any]) -> Values:
         """Mounts, what should be mounted, and the room on them."""
-        from ouvrage.adapters.host_health import fstab, mounts, rooms
+        from ouvrage.adapters.host_health import fstab, machine_mounts, rooms
 
-        found = mounts(self._roots.proc)
+        found = machine_mounts(self._roots.proc)
         return {
             "mounts": [asdict(each) for each in found],
             "fstab": [asdict(each) for each in fstab(f"{self._roots.etc}/fstab")],

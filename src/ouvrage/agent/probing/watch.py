@@ -27,6 +27,7 @@ from ouvrage.agent.probing.heart import Heart
 from ouvrage.agent.probing.lanes import Lanes
 from ouvrage.agent.probing.memory import Memory, memory_from, memory_json
 from ouvrage.agent.probing.now import Dropped, write_now
+from ouvrage.agent.probing.probes import KEPT_LANES
 from ouvrage.agent.probing.readings import Readings
 from ouvrage.agent.probing.settings import Settings
 from ouvrage.agent.probing.spool import Spool
@@ -38,7 +39,8 @@ from ouvrage.ledger.stated import Stated
 from ouvrage.model.health import CRITICAL, OK, WARN, CheckResult
 
 _LONGEST_WAIT_S = 1.0
-_DELIVER_FIRST_US, _DELIVER_LAST_US = SECOND, 5 * MINUTE
+_DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
+_KEEPS_OUT_US = 5 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,16 +97,18 @@ class Supervisor:
         self.core.epoch = epoch_in(self._state)
         for asked in taken(self._state):
             self.core.verify(asked.device, now, gone=asked.gone)
-        for probe in self.core.due(now):
+        held = self._delivery.holds(now)
+        for probe in self.core.due(now, KEPT_LANES if held else None):
             self._lanes.ask(probe.name, self.core.question(probe))
-        wait_s = min(_LONGEST_WAIT_S, (self.core.next_us() - monotonic_us()) / SECOND)
+        next_s = (self.core.next_us() - monotonic_us()) / SECOND
+        wait_s = min(_LONGEST_WAIT_S, max(next_s, 0.2 if held else 0.0))
         answers = self._lanes.wait(wait_s)
         for answer in answers:
             self._answers[answer.probe] = answer
             self.core.answered(answer)
         if answers or self._unwritten:
             self._write()
-        self._delivery.look(monotonic_us())
+        self._delivery.look(monotonic_us(), free=self._lanes.resting)
 
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
@@ -135,17 +139,21 @@ class Supervisor:
 
 
 class _Delivery:
-    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure."""
+    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure.
+
+    It weighs as much as all that watches: it and what starts each minute keep out of one another's way for some seconds.
+    """
 
     def __init__(self, spool: Spool, words: Sequence[str]) -> None:
         self._spool = spool
         self._words = list(words)
         self._child: subprocess.Popen[bytes] | None = None
         self._pause_us = _DELIVER_FIRST_US
+        self._began_us = 0
         self._next_us = 0
 
-    def look(self, now: int) -> None:
-        """Start it or see how it ended, where it is time."""
+    def look(self, now: int, *, free: bool) -> None:
+        """Start it or see how it ended, where it is time; ``free``: nothing else that is passing runs."""
         if self._child is not None:
             code = self._child.poll()
             if code is None:
@@ -154,12 +162,17 @@ class _Delivery:
             longer = min(2 * self._pause_us, _DELIVER_LAST_US)
             self._pause_us = _DELIVER_FIRST_US if code == 0 else longer
             self._next_us = now + self._pause_us
-        if not self._words or now < self._next_us:
+        if not self._words or now < self._next_us or self._spool.empty:
             return
-        self._next_us = now + _DELIVER_FIRST_US
-        if not self._spool.empty:
+        if free or now > self._next_us + _KEEPS_OUT_US:
+            self._next_us = now + _DELIVER_FIRST_US
+            self._began_us = now
             with suppress(OSError):
                 self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
+
+    def holds(self, now: int) -> bool:
+        """Whether what starts each minute is to wait a little for it."""
+        return self._child is not None and now - self._began_us < _KEEPS_OUT_US
 
     def close(self) -> None:
         """Let it finish what it began, for a while."""
