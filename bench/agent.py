@@ -30,6 +30,8 @@ from bench.overhead import Bench
 
 SHARE, MEMORY_MB = 0.01, 128 * 1.048576
 EVERY_S = 10
+SETTLED_S = 110
+"""Until then verdicts are made for the first time, stated and delivered; afterwards only what changes is."""
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 NVITOP = f"""
 import time, nvitop
@@ -124,10 +126,10 @@ def main() -> int:
         bench = Bench(os.path.join(directory, "home"))
         bench.environment |= build(Path(directory))
         with agent(bench, Path(directory) / "watch") as pid:
-            first = watched(pid, 15)
+            first = watched(pid, SETTLED_S)
             share, most, usual = watched(pid, given.seconds)
         sys.stdout.write(
-            f"  its start, 15 s: {first[0]:.2%} of a core, {first[1]:.0f} MB at most\n"
+            f"  its first {SETTLED_S} s, until verdicts stand: {first[0]:.2%} of a core\n"
         )
         sys.stdout.write(f"  as a rule {usual:.0f} MB are resident\n")
         bench.tell("agent, all probes and children", share, SHARE, "of a core")
@@ -138,7 +140,7 @@ def main() -> int:
             return 1 if bench.missed else 0
         words = [str(place / "python"), "-c", NVITOP]
         with subprocess.Popen(words, env=bench.environment) as process:
-            watched(process.pid, 15)
+            watched(process.pid, 5)
             theirs = watched(process.pid, min(60.0, given.seconds))
             process.kill()
         sys.stdout.write(

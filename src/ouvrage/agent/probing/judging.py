@@ -203,7 +203,8 @@ def _files(case: Case) -> list[Judged]:
 
 
 def _mount(told: Mapping[str, Any]) -> Mount:
-    return Mount(**{**told, "options": tuple(told["options"])})
+    named: dict[str, Any] = {**told, "options": tuple(told["options"])}
+    return Mount(**named)
 
 
 def _smart(case: Case) -> list[Judged]:

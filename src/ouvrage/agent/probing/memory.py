@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from ouvrage.base.grades import Grade
 from ouvrage.health.driver_lines import Merged, driver_lines
@@ -135,7 +135,7 @@ _GRADES = {grade.word: grade for grade in Grade}
 
 
 def _result(told: Mapping[str, Any]) -> CheckResult:
-    held = cast("dict[str, Any]", dict(told))
+    held = dict(told)
     held["evidence"] = tuple(Named(**each) for each in held["evidence"])
     held["reasons"] = tuple(held["reasons"])
     held["grade"] = _GRADES[held["grade"]]

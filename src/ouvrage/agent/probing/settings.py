@@ -65,8 +65,10 @@ def settings_of(told: object, file: str, *, observer: bool = False) -> Settings:
             raise _refused(file, name, value, _WORDS[form])
     if "wall" in given and (fault := address_fault(given["wall"])):
         raise _refused(file, "wall", given["wall"], f"no address: {fault}")
-    held = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
-    return Settings(**{"observer": observer, **held})
+    held: dict[str, Any] = {"observer": observer}
+    for name, value in given.items():
+        held[name] = tuple(value) if _FORMS[name] == "texts" else value
+    return Settings(**held)
 
 
 _FORMS = {

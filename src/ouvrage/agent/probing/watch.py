@@ -40,7 +40,7 @@ from ouvrage.model.health import CRITICAL, OK, WARN, CheckResult
 
 _LONGEST_WAIT_S = 1.0
 _DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
-_KEEPS_OUT_US = 5 * SECOND
+_KEEPS_OUT_US = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +151,7 @@ class _Delivery:
         self._pause_us = _DELIVER_FIRST_US
         self._began_us = 0
         self._next_us = 0
+        self._waits_us: int | None = None
 
     def look(self, now: int, *, free: bool) -> None:
         """Start it or see how it ended, where it is time; ``free``: nothing else that is passing runs."""
@@ -164,9 +165,10 @@ class _Delivery:
             self._next_us = now + self._pause_us
         if not self._words or now < self._next_us or self._spool.empty:
             return
-        if free or now > self._next_us + _KEEPS_OUT_US:
+        self._waits_us = now if self._waits_us is None else self._waits_us
+        if free or now > self._waits_us + _KEEPS_OUT_US:
             self._next_us = now + _DELIVER_FIRST_US
-            self._began_us = now
+            self._began_us, self._waits_us = now, None
             with suppress(OSError):
                 self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
 
