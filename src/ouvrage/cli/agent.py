@@ -152,7 +152,11 @@ def _watch(
     watching = Watching(
         state=state,
         node=node,
-        settings=replace(settings, observer=settings.observer or observer),
+        settings=replace(
+            settings,
+            observer=settings.observer or observer,
+            keeps_books=report_to is None,
+        ),
         root=root,
         deliver=deliver_words(state, *receiver, *more),
     )

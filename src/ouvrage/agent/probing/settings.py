@@ -26,7 +26,8 @@ MARKETPLACES = ("/var/lib/vastai_kaalia",)
 class Settings:
     """``paths`` must be mounted, with room; ``peers`` are ``host`` or ``host:port``; ``wall`` is a plug's address.
 
-    ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists.
+    ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists. ``keeps_books``: the facts
+    go into this home's own store, where energy at the wall is one of them; a server takes health from a node.
     """
 
     observer: bool = False
@@ -36,6 +37,7 @@ class Settings:
     wall: str | None = None
     expect_gpus: int | None = None
     expect_memory_gib: int | None = None
+    keeps_books: bool = True
 
     def has(self, option: str | None) -> bool:
         """Whether a probe that needs this setting has something to look at."""
