@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import http.server
+import json
 import os
 import shutil
 import subprocess
@@ -114,6 +115,12 @@ def watched(pid: int, seconds: float) -> tuple[float, float, float]:
     return (used_s(pid) - before) / took, max(sizes), sorted(sizes)[len(sizes) // 2]
 
 
+def facts_in(state: Path) -> int:
+    """How many facts the spool has taken."""
+    lines = (state / "spool.ndjson").read_text().splitlines()
+    return sum(len(json.loads(line).get("facts", ())) for line in lines)
+
+
 def main() -> int:
     """Both, one after the other, so that neither reads the other's processes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -127,11 +134,16 @@ def main() -> int:
         bench.environment |= build(Path(directory))
         with agent(bench, Path(directory) / "watch") as pid:
             first = watched(pid, SETTLED_S)
+            stated = facts_in(Path(directory) / "watch")
             share, most, usual = watched(pid, given.seconds)
+            stated = facts_in(Path(directory) / "watch") - stated
         sys.stdout.write(
             f"  its first {SETTLED_S} s, until verdicts stand: {first[0]:.2%} of a core\n"
         )
         sys.stdout.write(f"  as a rule {usual:.0f} MB are resident\n")
+        sys.stdout.write(
+            f"  {stated} facts stated and delivered in the {given.seconds:.0f} s measured\n"
+        )
         bench.tell("agent, all probes and children", share, SHARE, "of a core")
         bench.tell("resident, all children included, at most", max(first[1], most), MEMORY_MB, "MB")
         place = peer(NVITOP_PACKAGE)

@@ -25,7 +25,6 @@ from ouvrage.agent.probing.verifying import keep_epoch
 from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.lines import fact_line
-from ouvrage.metering.exchange import export_run
 
 Send = Callable[[Sequence[Fact]], None]
 STORE, REFUSED = "ouvrage.db", "refused.ndjson"
@@ -59,6 +58,7 @@ def into_store(home: Path) -> Send:
 def to_server(state: Path, url: str, ca: str | None) -> Send:
     """Sends facts to the server as the node that enrolled from this directory. Raises ``OuvrageError`` before that."""
     from ouvrage.agent.link import Away, Link, Refused
+    from ouvrage.metering.exchange import export_run
 
     try:
         key = json.loads((state / "node.json").read_bytes())["key"]

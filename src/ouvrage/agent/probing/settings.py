@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ouvrage.adapters.messenger import address_fault
 from ouvrage.adapters.toml_text import load_toml, read_text
+from ouvrage.adapters.web_address import address_fault
 from ouvrage.base.errors import OuvrageError
 
 FILE = "agent.toml"
