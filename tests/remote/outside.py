@@ -71,7 +71,14 @@ def emulator(where: Path, names: list[str], tls: tuple[Path, Path] | None = None
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
     (where / "users").write_text(f"{USER}:{hashed}\n")
     systems = [
-        {"uuid": _uuid(name), "name": name, "power_state": "On", "external_notifier": False, "nics": []} for name in names
+        {
+            "uuid": _uuid(name),
+            "name": name,
+            "power_state": "On",
+            "external_notifier": False,
+            "nics": [],
+        }
+        for name in names
     ]
     settings = {
         "SUSHY_EMULATOR_LISTEN_IP": "127.0.0.1", "SUSHY_EMULATOR_LISTEN_PORT": port,
@@ -81,7 +88,9 @@ def emulator(where: Path, names: list[str], tls: tuple[Path, Path] | None = None
     if tls:
         settings |= {"SUSHY_EMULATOR_SSL_CERT": str(tls[0]), "SUSHY_EMULATOR_SSL_KEY": str(tls[1])}
     (where / "state").mkdir(exist_ok=True)
-    (where / "emulator.conf").write_text("".join(f"{name} = {value!r}\n" for name, value in settings.items()))
+    (where / "emulator.conf").write_text(
+        "".join(f"{name} = {value!r}\n" for name, value in settings.items())
+    )
     log = where / "emulator.log"
     command = [sys.executable, "-c", _QUICK, "--config", str(where / "emulator.conf")]
     with _running(command, log) as process:
@@ -114,7 +123,7 @@ def certificate(where: Path) -> tuple[Path, Path, str]:
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bmc")])
-    began = datetime.datetime(2026, 1, 1)
+    began = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
     made = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
         .serial_number(7).not_valid_before(began).not_valid_after(began + datetime.timedelta(days=36500))
@@ -122,7 +131,11 @@ def certificate(where: Path) -> tuple[Path, Path, str]:
     )  # fmt: skip
     (where / "bmc.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
     (where / "bmc.key").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
     )
     return where / "bmc.pem", where / "bmc.key", made.fingerprint(hashes.SHA256()).hex()
 
@@ -175,11 +188,42 @@ def ipmi_sim(where: Path) -> Iterator[str]:
         "sel_add 0x20 2 0x20 0x2d 0x0d 0x6b 0x20 0x00 0x04 0x08 0x51 0x6f 0x01 0xff 0xff\n"
     )
     log = where / "sim.log"
-    command = ["ipmi_sim", "-c", str(where / "lan.conf"), "-f", str(where / "sim.emu"), "-s", str(where / "state"), "-n"]
-    asking = ["ipmitool", "-I", "lanplus", "-H", "127.0.0.1", "-p", str(port), "-C", "3", "-U", USER, "-E"]
+    command = [
+        "ipmi_sim",
+        "-c",
+        str(where / "lan.conf"),
+        "-f",
+        str(where / "sim.emu"),
+        "-s",
+        str(where / "state"),
+        "-n",
+    ]
+    asking = [
+        "ipmitool",
+        "-I",
+        "lanplus",
+        "-H",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-C",
+        "3",
+        "-U",
+        USER,
+        "-E",
+    ]
     env = {**os.environ, "IPMI_PASSWORD": PASSWORD}
     with _running(command, log, stdin=subprocess.PIPE) as process:
-        _until(lambda: subprocess.run([*asking, "mc", "info"], env=env, capture_output=True, check=False).returncode == 0, process, log)
+        _until(
+            lambda: (
+                subprocess.run(
+                    [*asking, "mc", "info"], env=env, capture_output=True, check=False
+                ).returncode
+                == 0
+            ),
+            process,
+            log,
+        )
         yield f"127.0.0.1:{port}"
 
 
@@ -202,7 +246,11 @@ class Plug:
         if self.form == "tasmota":
             return 200, {}, self._tasmota(asked)
         if parts.path != "/shelly" and self.password and not self._knows(path, authorization):
-            scheme = 'Digest qop="auth", realm="plug", nonce="60", algorithm=SHA-256' if self.form == "gen2" else 'Basic realm="plug"'
+            scheme = (
+                'Digest qop="auth", realm="plug", nonce="60", algorithm=SHA-256'
+                if self.form == "gen2"
+                else 'Basic realm="plug"'
+            )
             return 401, {"WWW-Authenticate": scheme}, {}
         return (200, {}, self._shelly(parts.path, asked))
 
@@ -224,7 +272,11 @@ class Plug:
 
     def _shelly(self, path: str, asked: dict[str, str]) -> Any:
         if path == "/shelly":
-            return {"type": "SHPLG-S", "auth": False} if self.form == "gen1" else {"gen": 2, "model": "SNPL-00112EU"}
+            return (
+                {"type": "SHPLG-S", "auth": False}
+                if self.form == "gen1"
+                else {"gen": 2, "model": "SNPL-00112EU"}
+            )
         if "turn" in asked or "on" in asked:
             self.on = asked.get("turn", asked.get("on")) in ("on", "true")
         watts = 312.5 if self.on else 0
@@ -232,7 +284,12 @@ class Plug:
             "/relay/0": {"ison": self.on, "source": "http"},
             "/settings/relay/0": {"default_state": "last"},
             "/meter/0": {"power": watts, "is_valid": True, "total": 1200},
-            "/rpc/Switch.GetStatus": {"id": 0, "output": self.on, "apower": watts, "aenergy": {"total": 20.5}},
+            "/rpc/Switch.GetStatus": {
+                "id": 0,
+                "output": self.on,
+                "apower": watts,
+                "aenergy": {"total": 20.5},
+            },
             "/rpc/Switch.GetConfig": {"id": 0, "initial_state": "restore_last"},
             "/rpc/Switch.Set": {"was_on": self.on},
         }[path]
@@ -251,7 +308,9 @@ class Plug:
 
 
 @contextmanager
-def serving(answer: Callable[[str, str, Any, Mapping[str, str]], tuple[int, Mapping[str, str], Any]]) -> Iterator[str]:
+def serving(
+    answer: Callable[[str, str, Any, Mapping[str, str]], tuple[int, Mapping[str, str], Any]],
+) -> Iterator[str]:
     """An HTTP server that answers what a function says to method, path, body and headers."""
 
     class Asked(BaseHTTPRequestHandler):
@@ -270,7 +329,7 @@ def serving(answer: Callable[[str, str, Any, Mapping[str, str]], tuple[int, Mapp
             except OSError:
                 pass  # who asked has gone
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _any
+        do_GET = do_POST = do_PATCH = do_DELETE = _any  # noqa: N815 - named by http.server
 
         def log_message(self, *_: Any) -> None:
             return
@@ -289,7 +348,9 @@ def serving(answer: Callable[[str, str, Any, Mapping[str, str]], tuple[int, Mapp
 @contextmanager
 def plug(made: Plug) -> Iterator[str]:
     """A plug that listens."""
-    with serving(lambda _method, path, _body, headers: made.answer(path, headers.get("Authorization"))) as address:
+    with serving(
+        lambda _method, path, _body, headers: made.answer(path, headers.get("Authorization"))
+    ) as address:
         yield address
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ouvrage.adapters.power_order import Pace, Switch
-from ouvrage.adapters.power_port import OFF, ON, RESTORES, PowerFault, PowerPort
+from ouvrage.adapters.power_port import PowerFault, PowerPort
 from ouvrage.adapters.power_twin import PowerTwin
 from ouvrage.adapters.remote_config import power_port_of, remote_of
+from ouvrage.model.power import OFF, ON, RESTORES
 from tests.remote import outside
 
 PACE = Pace(change_s=20, look_s=0.05, off_s=0, soft_s=20)
@@ -20,7 +21,9 @@ FORMS = {"shelly1": "gen1", "shelly2": "gen2", "tasmota": "tasmota"}
 
 
 @pytest.fixture(params=["twin", "redfish", "ipmi", *CUTS_ONLY])
-def made(request: pytest.FixtureRequest, tmp_path: Path, secret: Path) -> Iterator[tuple[str, PowerPort]]:
+def made(
+    request: pytest.FixtureRequest, tmp_path: Path, secret: Path
+) -> Iterator[tuple[str, PowerPort]]:
     name: str = request.param
     with ExitStack() as stack:
         if name == "twin":
@@ -76,7 +79,9 @@ def test_a_soft_end_is_ordered_or_said_to_be_impossible(made: tuple[str, PowerPo
         switch.carry_out("on", hard=True)
 
 
-def test_what_is_told_is_in_form_and_what_is_not_known_is_not_invented(made: tuple[str, PowerPort]) -> None:
+def test_what_is_told_is_in_form_and_what_is_not_known_is_not_invented(
+    made: tuple[str, PowerPort],
+) -> None:
     name, port = made
     Switch(port, PACE).carry_out("on", hard=True)
     assert port.restore_policy() in (*RESTORES, None)

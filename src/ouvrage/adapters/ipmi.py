@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ouvrage.adapters import ipmi_text as text
-from ouvrage.adapters.power_port import LogPage, PowerFault, PowerLimit, Reading, page_after
+from ouvrage.adapters.power_port import PowerFault, page_after
 from ouvrage.adapters.power_turn import turn
+from ouvrage.model.power import LogPage, PowerLimit, Reading
 
 LOCAL = "local"
 _PASSWORD = "IPMI_PASSWORD"  # noqa: S105 - the name of the variable that ipmitool reads

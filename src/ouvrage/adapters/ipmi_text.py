@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from decimal import Decimal, InvalidOperation
 
-from ouvrage.adapters.power_port import (
+from ouvrage.base.time import SECOND
+from ouvrage.model.power import (
     AS_BEFORE,
     OFF,
     ON,
@@ -22,7 +23,6 @@ from ouvrage.adapters.power_port import (
     PowerLimit,
     Reading,
 )
-from ouvrage.base.time import SECOND
 
 RESTORES = {"always-on": STAYS_ON, "always-off": STAYS_OFF, "previous": AS_BEFORE}
 _VERDICTS = {"ok": "OK", "nc": "WARN", "cr": "CRITICAL", "nr": "CRITICAL"}

@@ -19,7 +19,10 @@ from urllib.parse import quote
 from urllib.request import parse_http_list, parse_keqv_list
 
 from ouvrage.adapters.clock import new_id
-from ouvrage.adapters.power_port import (
+from ouvrage.adapters.power_port import PowerFault
+from ouvrage.adapters.power_turn import turn
+from ouvrage.adapters.wall_meter import MOST_BYTES, WallFault, fetched, reading_of
+from ouvrage.model.power import (
     AS_BEFORE,
     OFF,
     ON,
@@ -27,12 +30,9 @@ from ouvrage.adapters.power_port import (
     STAYS_ON,
     UNKNOWN_STATE,
     LogPage,
-    PowerFault,
     PowerLimit,
     Reading,
 )
-from ouvrage.adapters.power_turn import turn
-from ouvrage.adapters.wall_meter import MOST_BYTES, WallFault, fetched, reading_of
 
 _GEN1 = {"on": STAYS_ON, "off": STAYS_OFF, "last": AS_BEFORE}
 _GEN2 = {"on": STAYS_ON, "off": STAYS_OFF, "restore_last": AS_BEFORE}

@@ -12,11 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ouvrage.adapters.clock import monotonic_us
-from ouvrage.adapters.power_port import OFF, ON, UNKNOWN_STATE, PowerFault, PowerPort
+from ouvrage.adapters.power_port import PowerFault, PowerPort
 from ouvrage.adapters.power_turn import asked
-
-ORDERS = ("on", "off", "cycle")
-DONE, FAILED, NOTHING_TO_DO = "done", "failed", "nothing to do"
+from ouvrage.model.power import DONE, FAILED, NOTHING_TO_DO, OFF, ON, UNKNOWN_STATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A machine's power as seen from outside it: the port that BMCs (Redfish, IPMI) and smart plugs fill.
 
-Decides the words for what such a thing tells and does, and in which ways it can fail to; nothing about when a machine may
+Decides what such a thing is asked and told, and in which ways it can fail to answer; nothing about when a machine may
 be switched off. What a device does not know is None, or refused as ``unsupported``, and never guessed. Waiting until an
 order has taken effect is ``power_order``'s.
 """
@@ -8,13 +8,9 @@ order has taken effect is ``power_order``'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Protocol
 
-ON, OFF, UNKNOWN_STATE = STATES = ("on", "off", "unknown")
-STAYS_ON, STAYS_OFF, AS_BEFORE = RESTORES = ("on", "off", "last")
-"""What a machine does when electricity comes back: starts, stays off, or is as it was before."""
+from ouvrage.model.power import LogEntry, LogPage, PowerLimit, Reading
 
 FAULTS = (
     "silent",  # no answer within the deadline, or nobody there
@@ -37,56 +33,6 @@ class PowerFault(Exception):
         super().__init__(words)
         self.kind = kind
         self.after_s = after_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """One sensor: ``value`` in ``unit`` (None: it told none), and what the device itself makes of it.
-
-    ``verdict`` is OK, WARN, CRITICAL or UNKNOWN; a sensor that is not fitted is no reading at all.
-    """
-
-    name: str
-    value: Decimal | None
-    unit: str
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
-    """One entry of a device's event log. ``at_us`` by the device's own clock, None where it had none yet.
-
-    ``verdict`` is OK, WARN or CRITICAL: how grave the device says it is.
-    """
-
-    id: str
-    at_us: int | None
-    verdict: str
-    sensor: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPage:
-    """What an event log holds after a ``cursor``, oldest first, and the cursor to ask with next time.
-
-    ``gap``: the entry that the cursor named is gone, so that some between may be missing. ``used_percent`` is how full
-    the log is, where it is told: one that is full forgets, or takes nothing more.
-    """
-
-    entries: tuple[LogEntry, ...]
-    cursor: str | None
-    gap: bool
-    used_percent: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerLimit:
-    """A limit in whole watts that holds (None: none does), and what it may be, where that is told."""
-
-    watts: int | None
-    least: int | None = None
-    most: int | None = None
 
 
 class PowerPort(Protocol):

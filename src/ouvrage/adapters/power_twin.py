@@ -10,16 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from ouvrage.adapters.power_port import (
-    OFF,
-    ON,
-    LogEntry,
-    LogPage,
-    PowerFault,
-    PowerLimit,
-    Reading,
-    page_after,
-)
+from ouvrage.adapters.power_port import PowerFault, page_after
+from ouvrage.model.power import OFF, ON, LogEntry, LogPage, PowerLimit, Reading
 
 
 class PowerTwin:

@@ -15,19 +15,11 @@ from typing import Any, TypeVar
 
 from ouvrage.adapters import redfish_form as form
 from ouvrage.adapters.clock import monotonic_us
-from ouvrage.adapters.power_port import (
-    OFF,
-    ON,
-    UNKNOWN_STATE,
-    LogPage,
-    PowerFault,
-    PowerLimit,
-    Reading,
-    page_after,
-)
+from ouvrage.adapters.power_port import PowerFault, page_after
 from ouvrage.adapters.power_quirks import Quirk
 from ouvrage.adapters.power_turn import turn
 from ouvrage.base.errors import OuvrageError
+from ouvrage.model.power import OFF, ON, UNKNOWN_STATE, LogPage, PowerLimit, Reading
 
 Told = TypeVar("Told")
 
@@ -242,10 +234,17 @@ class Redfish:
             try:
                 yield
             except (self._sushy.exceptions.SushyError, ValueError) as error:
-                raise self._lib.fault_of(error, self.quirk.busy_words) from error
+                raise self._told(self._lib.fault_of(error, self.quirk.busy_words)) from error
             finally:
                 if where.session:
                     self._leave()
+
+    def _told(self, fault: PowerFault) -> PowerFault:
+        """A fault; one about a certificate says which one was shown, so that its owner can compare and pin it."""
+        if fault.kind != "untrusted":
+            return fault
+        shown = self._lib.certificate_shown(self._where.address, self._where.timeout_s)
+        return PowerFault(fault.kind, f"{fault}; it shows sha256:{shown}") if shown else fault
 
     def _leave(self) -> None:
         """Give a session's token back: a BMC has few of them."""

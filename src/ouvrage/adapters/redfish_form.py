@@ -10,15 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
-from ouvrage.adapters.power_port import (
-    AS_BEFORE,
-    STAYS_OFF,
-    STAYS_ON,
-    LogEntry,
-    PowerLimit,
-    Reading,
-)
 from ouvrage.base.time import utc_us
+from ouvrage.model.power import AS_BEFORE, STAYS_OFF, STAYS_ON, LogEntry, PowerLimit, Reading
 
 Json = Mapping[str, Any]
 

@@ -7,7 +7,9 @@ what is asked and a size for each answer; without proxies, and without a second 
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -151,6 +153,16 @@ def _unreached(words: str) -> PowerFault:
     if "imed out" in words or "imeout" in words:
         return PowerFault("silent", "no whole answer within its time")
     return PowerFault("silent", "nobody answers there")
+
+
+def certificate_shown(address: str, seconds: float) -> str:
+    """The SHA-256 of the certificate that a service shows, asked for without saying who asks; empty if it shows none."""
+    _, host, port = _origin(address)
+    try:
+        shown = ssl.get_server_certificate((host, port or 443), timeout=seconds)
+        return hashlib.sha256(ssl.PEM_cert_to_DER_cert(shown)).hexdigest()
+    except (OSError, ValueError):
+        return ""
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:

@@ -20,11 +20,12 @@ from urllib.parse import urlsplit
 from ouvrage.adapters.ipmi import LOCAL, Bmc, Ipmi
 from ouvrage.adapters.plugs import Shelly, Socket, Tasmota
 from ouvrage.adapters.power_order import Pace
-from ouvrage.adapters.power_port import RESTORES, PowerPort
+from ouvrage.adapters.power_port import PowerPort
 from ouvrage.adapters.power_quirks import quirk_for
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
+from ouvrage.model.power import RESTORES
 
 FILE = "remote.toml"
 KINDS = ("redfish", "ipmi", "shelly", "tasmota")

@@ -114,6 +114,7 @@ def _as_us(_ctx: click.Context, _param: click.Parameter, value: str | None) -> i
 @click.option(
     "--memory", metavar="GIB", type=click.IntRange(1), help="How much memory must be there."
 )
+@click.option("--node", metavar="NAME", help="Whose BMC, of those that remote.toml names.")
 @click.option("--proc", metavar="DIR", default="/proc", help="Stands in for /proc.")
 @click.option("--sys", metavar="DIR", default="/sys", help="Stands in for /sys.")
 @click.option("--etc", metavar="DIR", default="/etc", help="Stands in for /etc (its fstab).")
@@ -124,7 +125,7 @@ def check(name: str, file: Path | None, as_json: bool, plain: bool, **asked: Any
     """Is this machine well?
 
     \b
-    NAME is one of smart, xid, gpu, space, mounts, memory, edac, time; or all.
+    NAME is one of smart, xid, gpu, space, mounts, memory, edac, time, bmc; or all.
     Exit code: 0 OK, 1 WARN, 2 CRITICAL, 3 UNKNOWN and every error of the check's own.
 
     Nothing is recorded, nothing repaired. A saved file counts as of this boot.
