@@ -24,6 +24,8 @@ from ouvrage.model.power import OFF, ON, UNKNOWN_STATE, LogPage, PowerLimit, Rea
 Told = TypeVar("Told")
 
 _STATES = {"On": ON, "Off": OFF}
+_ODD = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What the library stumbles over where an answer is JSON and no Redfish."""
 _MOST_SENSORS = 128
 _MOST_PAGES = 20
 
@@ -63,6 +65,7 @@ class Redfish:
         self._link: Any = None
         self._root: Any = None
         self._path: str | None = None
+        self._links: Any = None
         self._quirk_of = quirk_of
         self.quirk = quirk_of("", "")
 
@@ -147,10 +150,9 @@ class Redfish:
 
     def _page(self, log: Any, after: str | None) -> LogPage:
         members: list[Any] = []
-        address = form.address_in(log, "Entries")
-        for _ in range(_MOST_PAGES):
-            if address is None:
-                break
+        address, read = form.address_in(log, "Entries"), set[str]()
+        while address is not None and address not in read and len(read) < _MOST_PAGES:
+            read.add(address)
             page = self._get(address)
             members += form.rows(page, "Members")
             following = form.under(page).get("Members@odata.nextLink")
@@ -211,8 +213,11 @@ class Redfish:
         return system
 
     def _chassis(self) -> Any:
-        links = form.rows(form.under(self._system().json, "Links"), "Chassis")
-        return self._get(form.address_in(links[0])) if links else {}
+        """The first chassis of the system: its links, which stay what they are, so that it is read once."""
+        if self._links is None:
+            links = form.rows(form.under(self._system().json, "Links"), "Chassis")
+            self._links = self._get(form.address_in(links[0])) if links else {}
+        return self._links
 
     def _under(self, resource: Any, name: str) -> Any:
         address = form.address_in(resource, name)
@@ -233,7 +238,7 @@ class Redfish:
             self._link.until(monotonic_us() + int(where.timeout_s * 1_000_000))
             try:
                 yield
-            except (self._sushy.exceptions.SushyError, ValueError) as error:
+            except (self._sushy.exceptions.SushyError, *_ODD) as error:
                 raise self._told(self._lib.fault_of(error, self.quirk.busy_words)) from error
             finally:
                 if where.session:
