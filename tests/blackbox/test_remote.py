@@ -6,6 +6,8 @@ import json
 import os
 import stat
 import subprocess
+import sys
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 from tests.blackbox.home import Home
 from tests.remote import outside
+from tests.support.nvml import Cards, build, compiler
 
 WORDS = outside.PASSWORD
 
@@ -199,3 +202,82 @@ def _happens(sim: str) -> None:
     entry = "0x0a 0x44 0 0 2 0 0 0 0 0x20 0 4 0x0c 2 0x6f 1 0xff 0xff"
     for words in (["sel", "time", "set", "now"], ["raw", *entry.split()]):
         subprocess.run([*command, *words], env=env, check=True, capture_output=True)
+
+
+_LOAD = """
+import os, sys, time
+from pathlib import Path
+held = Path(os.environ["OUVRAGE_NVML_STATE"] + ".limit.0")
+watts = int(held.read_text()) / 1000 if held.exists() else 700
+for epoch in range(1, 9):
+    time.sleep(0.2 * (600 / watts) ** 0.5)
+    print(f"Epoch {epoch}/8 loss 0.1", flush=True)
+"""
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> Cards:
+    if compiler() is None:
+        pytest.skip("no C compiler here to build the stand-in for libnvidia-ml.so.1")
+    made = Cards(build(tmp_path), tmp_path / "state")
+    for gpu in (0, 1):
+        given = {
+            "uuid": f"GPU-{uuid.uuid4()}",
+            "name": "NVIDIA A40",
+            "power_mw": 650_000,
+            "power_limit_mw": 650_000,
+        }
+        made.set(**{f"gpu{gpu}__{name}": value for name, value in given.items()}, count=2)
+    return made
+
+
+@pytest.mark.slow
+def test_gpus_are_capped_here_read_back_and_what_it_saves_is_what_a_tuning_measured(
+    ouvrage: Home, cards: Cards, tmp_path: Path
+) -> None:
+    home = Home(ouvrage.path, {**ouvrage.environment, **cards.environment})
+    said = home("node", "power", "gpu1", "limit", "--gpus", "300", "--dry-run")
+    assert said.first == "Would limit 2 GPUs of gpu1 to 300 W (now 650 W).", said.err
+    assert "not known: ouvrage tune tries it out" in said.out
+    load = tmp_path / "load.py"
+    load.write_text(_LOAD)
+    tuned = home(
+        "tune", "--limits", "300,600", "--repeat", "1", "--", sys.executable, "-u", str(load)
+    )
+    assert tuned.code == 0, tuned.err
+
+    said = home("node", "power", "gpu1", "limit", "--gpus", "300", "--yes", "--why", "summer")
+    assert (said.code, said.first) == (
+        0, "2 GPUs of gpu1 stand at 300 W, read back. A restart of the machine forgets it.",
+    ), said.err  # fmt: skip
+    assert [cards.limit_w(gpu) for gpu in (0, 1)] == [300, 300]
+    (line,) = [line for line in said.out.splitlines() if line.startswith("tune-")]
+    assert "more time" in line
+    assert "less energy" in line
+    assert "under 300 W than under 600 W" in line
+    orders = [json.loads(payload) for payload in _payloads(home, "node.power")]
+    done = [
+        (each["before"], each["after"], each["via"]) for each in orders if each["outcome"] == "done"
+    ]
+    assert done == [("650 W", "300 W", "nvml")] * 2
+
+    said = home("node", "power", "gpu1", "limit", "--gpus", "9000", "--yes")
+    assert (said.code, "error[power/limit]" in said.err) == (2, True)
+    cards.set(**{"gpu1.rc.power_limit_set": 4})
+    said = home("node", "power", "gpu1", "limit", "--gpus", "400", "--yes", "--json")
+    assert (said.code, said.json["outcome"]) == (1, "failed")
+    assert cards.limit_w(0) == 300  # all or none
+    assert home("verify").code == 0
+
+
+def test_gpus_that_stand_elsewhere_are_not_capped_here(ouvrage: Home, cards: Cards) -> None:
+    home = Home(ouvrage.path, {**ouvrage.environment, **cards.environment})
+    gpu = cards.held("gpu0.uuid")
+    for words in (
+        ["init", "--site", "garage", "--node", "other", "--since", "2026-01-01"],
+        ["own", "gpu", str(gpu), "--node", "other", "--since", "2026-01-02"],
+    ):
+        said = home.inside(*words)
+        assert said.code == 0, said.err
+    said = home("node", "power", "gpu1", "limit", "--gpus", "300", "--yes")
+    assert (said.code, "error[power/elsewhere]" in said.err) == (2, True), said.err

@@ -142,13 +142,8 @@ def _bmc(asked: Asked) -> Results:
             node="this machine", kind="ipmi", address=LOCAL, settings={}, where="/dev/ipmi0"
         )
     elif known:
-        return [
-            unknown(
-                "bmc",
-                f"{len(known)} nodes are named in remote.toml: --node says which",
-                rule=f"bmc{ABSENT}",
-            )
-        ]
+        reason = f"{len(known)} nodes are named in remote.toml: --node says which"
+        return [unknown("bmc", reason, rule="bmc/which")]
     else:
         return [_absent("bmc", "no BMC of its own, and remote.toml names none")]
     try:
@@ -182,4 +177,4 @@ CHECKS: dict[str, Callable[[Asked], Results]] = {
         ("bmc", _bmc),
     )
 }
-"""Every check by its name, in the order in which ``all`` says them."""
+"""Every check by its name, in the order in which ``all`` says them; ``bmc`` is asked by name alone."""

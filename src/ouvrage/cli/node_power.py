@@ -24,7 +24,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.time import utc_text
 from ouvrage.cli.booking import book
 from ouvrage.cli.import_told import in_words
-from ouvrage.cli.ledger import opened
+from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.health.bmc import BmcLook, value_words
@@ -50,6 +50,7 @@ _HINTS = {
     "untrusted": "if the certificate is its own: pin it, as docs/guides/remote-management.md shows",
     "unsupported": "docs/guides/remote-management.md says who can what",
 }
+OPERATOR = "operator"
 AFTER = {
     "on": "it starts",
     "off": "it stays off",
@@ -214,6 +215,35 @@ def events(node: str, after: str | None, as_json: bool, plain: bool) -> None:
     say_text("\n".join(lines))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What goes with every order: whether it is only said, whether it is asked about first, why, and how it is said."""
+
+    yes: bool
+    dry_run: bool
+    why: str
+    as_json: bool
+    plain: bool
+
+    def say(self, said: dict[str, Any], words: str) -> None:
+        """Print the one or the other."""
+        if self.as_json:
+            say_json(said)
+        else:
+            say_text(in_words(words) if self.plain else words)
+
+    def confirm(self, question: str) -> None:
+        """Ask on a terminal; elsewhere the answer must have been given. ``OuvrageError`` ``power/not-confirmed``."""
+        if self.yes:
+            return
+        if not self.as_json and sys.stdin.isatty():
+            if click.confirm(question, err=True):
+                return
+            raise OuvrageError("power/not-confirmed", "left as it is", exit_code=1)
+        hint = "--yes does it without asking, --dry-run only says what would be done"
+        raise OuvrageError("power/not-confirmed", question, hint=hint)
+
+
 def order_options(verb: Any) -> Any:
     """The options of every order."""
     for option in (
@@ -236,7 +266,7 @@ def _hard(verb: Any) -> Any:
 @click.pass_obj
 def on(node: str, **given: Any) -> int:
     """Turn it on, and see that it is."""
-    return _order(node, "on", hard=True, **given)
+    return _order(node, "on", True, Given(**given))
 
 
 @power.command()
@@ -245,7 +275,7 @@ def on(node: str, **given: Any) -> int:
 @click.pass_obj
 def off(node: str, hard: bool, **given: Any) -> int:
     """Have it shut down and switch off, and see that it is off; --hard cuts the power."""
-    return _order(node, "off", hard=hard, **given)
+    return _order(node, "off", hard, Given(**given))
 
 
 @power.command()
@@ -254,7 +284,7 @@ def off(node: str, hard: bool, **given: Any) -> int:
 @click.pass_obj
 def cycle(node: str, hard: bool, **given: Any) -> int:
     """Off, seen off, a few seconds without power, on, seen on: more than a restart."""
-    return _order(node, "cycle", hard=hard, **given)
+    return _order(node, "cycle", hard, Given(**given))
 
 
 _DOES = {
@@ -266,67 +296,42 @@ _DOES = {
 }
 
 
-def _order(
-    node: str,
-    order: str,
-    *,
-    hard: bool,
-    yes: bool,
-    dry_run: bool,
-    why: str,
-    as_json: bool,
-    plain: bool,
-) -> int:
+def _order(node: str, order: str, hard: bool, given: Given) -> int:
     to = reached(node)
+    does = _DOES[order, hard]
     try:
         before = asked(to.port.state)
+        if given.dry_run:
+            said = {
+                "node": node,
+                "order": order,
+                "hard": hard,
+                "via": to.remote.kind,
+                "before": before,
+                "dry_run": True,
+                "would": does,
+            }
+            given.say(said, f"{node} is {before}. Would {does}. Nothing was done or recorded.")
+            return 0
+        if order != "on" and before != OFF:
+            given.confirm(f"{node} is {before}. {does[0].upper()}{does[1:]}?")
+        done = _carried(to, order, hard, given.why)
     except PowerFault as fault:
         raise refused(to, fault) from fault
-    does = _DOES[order, hard]
-    if dry_run:
-        said = {
-            "node": node,
-            "order": order,
-            "hard": hard,
-            "via": to.remote.kind,
-            "before": before,
-            "dry_run": True,
-            "would": does,
-        }
-        line = f"{node} is {before}. Would {does}. Nothing was done or recorded."
-        say_json(said) if as_json else say_text(line)
-        return 0
-    if order != "on" and before != OFF:
-        confirm(f"{node} is {before}. {does[0].upper()}{does[1:]}?", yes=yes, as_json=as_json)
-    done = _carried(to, order, hard, why)
-    _say_done(to, done, hard, as_json)
+    given.say(_done_json(to, done, hard), "\n".join(_done_lines(node, done, hard)))
     return 1 if done.outcome == FAILED else 0
-
-
-def confirm(question: str, *, yes: bool, as_json: bool) -> None:
-    """Ask on a terminal; elsewhere the answer must have been given. Raises ``OuvrageError`` ``power/not-confirmed``."""
-    if yes:
-        return
-    if not as_json and sys.stdin.isatty():
-        if click.confirm(question, err=True):
-            return
-        raise OuvrageError("power/not-confirmed", "left as it is", exit_code=1)
-    raise OuvrageError(
-        "power/not-confirmed",
-        question,
-        hint="--yes does it without asking, --dry-run only says what would be done",
-    )
 
 
 def _carried(to: Reached, order: str, hard: bool, why: str) -> Carried:
     """Record the order, carry it out while no other program gives this machine one, record what became of it."""
-    record = Record(to, order, None, hard, why)
-    try:
-        with turn(f"order {to.remote.address}", 5):
-            record.ordered()
+    record = Record(to.node, to.remote.kind, order, hard=hard, why=why)
+    with turn(f"order {to.remote.address}", 5):
+        record.ordered()
+        try:
             done = Switch(to.port, pace_of(to.remote)).carry_out(order, hard=hard)
-    except PowerFault as fault:
-        raise refused(to, fault) from fault
+        except PowerFault as fault:  # before anything was ordered
+            record.ended(FAILED, "unknown", "unknown", 0, str(fault))
+            raise
     record.ended(done.outcome, done.before, done.after, done.took_us, done.why)
     return done
 
@@ -335,95 +340,84 @@ class Record:
     """One order in the ledger: first that it was given, then, in its place, what became of it."""
 
     def __init__(
-        self, to: Reached, order: str, device: str | None, hard: bool, why: str, via: str = ""
+        self,
+        node: str,
+        via: str,
+        order: str,
+        *,
+        device: str | None = None,
+        hard: bool = False,
+        why: str = "",
     ) -> None:
-        self._natural = f"power/{to.node}/{new_id()}"
+        self._natural = f"power/{node}/{new_id()}"
+        self._node = node
         self._given: dict[str, Any] = {
-            "node": to.node, "device": device, "via": via or to.remote.kind, "order": order, "hard": hard,
-            "by": "operator", "why": why[:400],
+            "node": node, "device": device, "via": via, "order": order, "hard": hard, "by": OPERATOR, "why": why[:400],
         }  # fmt: skip
         self._at_us = now_us()
 
     def ordered(self) -> None:
         """Before anything is done."""
-        self._state(ORDERED, "unknown", "unknown", 0, "")
+        unread: dict[str, Any] = {
+            "before": "unknown",
+            "after": "unknown",
+            "took_us": 0,
+            "trouble": "",
+        }
+        self._book(PowerOrdered(**self._given, outcome=ORDERED, **unread))
 
     def ended(self, outcome: str, before: str, after: str, took_us: int, trouble: str) -> None:
         """What became of it. A power cycle is a rung of the ladder, and stands there too."""
-        remedy = self._remedy(outcome) if self._given["order"] == "cycle" else None
-        self._state(outcome, before, after, took_us, trouble, remedy)
+        told: dict[str, Any] = {
+            "before": before,
+            "after": after,
+            "took_us": took_us,
+            "trouble": trouble[:400],
+        }
+        self._book(PowerOrdered(**self._given, outcome=outcome, **told))
 
-    def _state(
-        self,
-        outcome: str,
-        before: str,
-        after: str,
-        took_us: int,
-        trouble: str,
-        remedy: Remedy | None = None,
-    ) -> None:
-        value = PowerOrdered(
-            **self._given,
-            outcome=outcome,
-            before=before,
-            after=after,
-            took_us=took_us,
-            trouble=trouble[:400],
-        )
-        node = self._given["node"]
+    def _book(self, value: PowerOrdered) -> None:
         with opened() as ledger:
-            facts = [self._stated(self._natural, value)]
-            if remedy is not None:
-                moves = (read(r.fact) for r in ledger.store.records(kind=StateMove.KIND))
-                epoch = max(
-                    (m.epoch for m in moves if isinstance(m, StateMove) and m.node == node),
-                    default=0,
-                )
-                facts.append(
-                    self._stated(f"{self._natural}/remedy", Remedy(**remedy_of(remedy, epoch)))
-                )
+            facts = [self._stated("", value)]
+            if value.order == "cycle" and value.outcome != ORDERED:
+                facts.append(self._stated("/remedy", self._remedy(ledger, value.outcome)))
             book(ledger, facts)
         wrote()
 
-    def _stated(self, natural: str, value: Any) -> Stated:
+    def _stated(self, part: str, value: Any) -> Stated:
         return Stated(
-            natural=natural, value=value, subject=f"node:{self._given['node']}", valid_from=self._at_us, valid_to=None,
-            grade=Grade.MEASURED,
+            natural=f"{self._natural}{part}", value=value, subject=f"node:{self._node}", valid_from=self._at_us,
+            valid_to=None, grade=Grade.MEASURED,
         )  # fmt: skip
 
-    def _remedy(self, outcome: str) -> Remedy:
-        said = "failed" if outcome == FAILED else "done"
+    def _remedy(self, ledger: Ledger, outcome: str) -> Remedy:
+        """The rung that was climbed, in the epoch that holds; whether it helped, only checks can tell."""
+        moves = (read(each.fact) for each in ledger.store.records(kind=StateMove.KIND))
+        epochs = (m.epoch for m in moves if isinstance(m, StateMove) and m.node == self._node)
         return Remedy(
-            node=self._given["node"], device=None, rung="power_cycle", outcome=said, verified=None, dry_run=False,
-            by=self._given["by"], why=self._given["why"], epoch=0,
+            node=self._node, device=None, rung="power_cycle", outcome="failed" if outcome == FAILED else "done",
+            verified=None, dry_run=False, by=OPERATOR, why=self._given["why"], epoch=max(epochs, default=0),
         )  # fmt: skip
 
 
-def remedy_of(remedy: Remedy, epoch: int) -> dict[str, Any]:
-    """The same remedy in the epoch that holds."""
-    from dataclasses import asdict
+def _done_json(to: Reached, done: Carried, hard: bool) -> dict[str, Any]:
+    return {
+        "node": to.node, "order": done.order, "hard": hard, "via": to.remote.kind, "outcome": done.outcome,
+        "before": done.before, "after": done.after, "seen": list(done.seen), "took_us": done.took_us,
+        "trouble": done.why, "dry_run": False,
+    }  # fmt: skip
 
-    return {**asdict(remedy), "epoch": epoch}
 
-
-def _say_done(to: Reached, done: Carried, hard: bool, as_json: bool) -> None:
-    if as_json:
-        say_json({
-            "node": to.node, "order": done.order, "hard": hard, "via": to.remote.kind, "outcome": done.outcome,
-            "before": done.before, "after": done.after, "seen": list(done.seen), "took_us": done.took_us,
-            "trouble": done.why, "dry_run": False,
-        })  # fmt: skip
-        return
+def _done_lines(node: str, done: Carried, hard: bool) -> list[str]:
     took = f"{done.took_us / 1_000_000:.1f} s"
     line = {
-        DONE: f"{to.node} is {done.after}: seen {', then '.join(done.seen)} within {took}.",
-        NOTHING_TO_DO: f"{to.node} is {done.after} already; nothing was done.",
-        FAILED: f"{to.node} is {done.after}, NOT what was ordered ({done.order}): {done.why}.",
+        DONE: f"{node} is {done.after}: seen {', then '.join(done.seen)} within {took}.",
+        NOTHING_TO_DO: f"{node} is {done.after} already; nothing was done.",
+        FAILED: f"{node} is {done.after}, NOT what was ordered ({done.order}): {done.why}.",
     }[done.outcome]
     lines = [line]
     if done.outcome == FAILED and not hard and done.after == ON:
         lines.append("Its system did not end in time; --hard cuts the power.")
     if done.outcome == DONE and done.after == ON:
         lines.append("That its system runs again is proved by a new boot id on the machine itself.")
-    lines.append(f"What it says now: ouvrage node power {to.node} show")
-    say_text("\n".join(lines))
+    return [*lines, f"What it says now: ouvrage node power {node} show"]

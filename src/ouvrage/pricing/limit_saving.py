@@ -32,9 +32,10 @@ class Saving:
 
 
 def saving_of(tuning: Tuning, limit_w: Fraction, before_w: Fraction) -> Saving | None:
-    """The comparison; None where one of the limits was not tried, or both are the same."""
+    """The comparison with the limit before or, where that was not tried, with the highest that was; None: neither was."""
     by_limit = {each.limit_w: each for each in tuning.settings}
-    this, that = by_limit.get(limit_w), by_limit.get(before_w)
+    this = by_limit.get(limit_w)
+    that = by_limit.get(before_w, by_limit[max(by_limit)] if by_limit else None)
     if this is None or that is None or this is that:
         return None
     joules, between = _ratio(this.joules(), that.joules())
@@ -43,7 +44,7 @@ def saving_of(tuning: Tuning, limit_w: Fraction, before_w: Fraction) -> Saving |
     return Saving(
         unit=tuning.unit,
         limit_w=limit_w,
-        before_w=before_w,
+        before_w=that.limit_w,
         joules=joules,
         joules_between=between,
         seconds=seconds,
