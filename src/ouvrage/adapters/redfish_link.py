@@ -92,7 +92,8 @@ class Link(connector.Connector):
     """sushy's connector over such a session."""
 
     def __init__(self, address: str, *, pin: str | None, ca: str | None) -> None:
-        super().__init__(address, verify=ca or True, server_side_retries=1)
+        trusted: Any = ca or True  # a file of authorities, or those of the system
+        super().__init__(address, verify=trusted, server_side_retries=1)
         self._session.close()
         self._session = _Session(address, pin)
         self._session.headers["Connection"] = "close"  # as sushy does: some BMCs choke on kept ones
@@ -120,7 +121,7 @@ class _Nobody(auth.AuthBase):
     def _do_authenticate(self) -> None:
         return
 
-    def can_refresh_session(self) -> bool:
+    def can_refresh_session(self) -> Any:
         """There is no session."""
         return False
 

@@ -7,6 +7,7 @@ of it, and how it is all said. How each BMC or plug is reached stands in ``remot
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from ouvrage.adapters.power_turn import asked, turn
 from ouvrage.adapters.remote_config import Remote, pace_of, power_port_of, remote_of
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
+from ouvrage.base.text import safe
 from ouvrage.base.time import utc_text
 from ouvrage.cli.booking import book
 from ouvrage.cli.import_told import in_words
@@ -72,7 +74,17 @@ class Reached:
         return self.remote.node
 
 
-@click.group("power")
+class _NamedFirst(click.Group):
+    """A group whose verbs come after a name; the help of a verb is had without one, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``cycle --help`` as if a name stood before it."""
+        if args[1:2] == ["--help"] and args[0] in self.commands:
+            args = ["NODE", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("power", cls=_NamedFirst)
 @click.argument("node", metavar="NODE")
 @click.pass_context
 def power(ctx: click.Context, node: str) -> None:
@@ -125,13 +137,18 @@ def show(node: str, as_json: bool, plain: bool) -> None:
     if look.log is not None:
         lines.append(f"  event log          {log_words(look.log)}")
     if look.sensors:
-        rows = [(each.name, value_words(each), each.verdict) for each in look.sensors]
+        rows = [(safe(each.name), safe(value_words(each)), each.verdict) for each in look.sensors]
         lines += ["", table(("sensor", "value", "its BMC says"), rows, "<><")]
     lines += [
         "",
         f"Judged: ouvrage check bmc --node {node}      Its log: ouvrage node power {node} events",
     ]
-    say_text("\n".join(lines))
+    say_lines(lines)
+
+
+def say_lines(lines: Sequence[str]) -> None:
+    """Print lines in which a BMC's own words may stand; none of their control characters reach the terminal."""
+    say_text("\n".join(safe(line) for each in lines for line in each.split("\n")))
 
 
 def _limit(port: PowerPort) -> PowerLimit | None:
@@ -206,13 +223,13 @@ def events(node: str, after: str | None, as_json: bool, plain: bool) -> None:
             "  The log was cleared or ran over since that cursor: some entries between may be missing."
         )
     rows = [
-        (each.id, "before its clock was set" if each.at_us is None else utc_text(each.at_us)[:19], each.verdict, each.sensor, each.words)
+        (each.id, "before its clock was set" if each.at_us is None else utc_text(each.at_us)[:19], each.verdict, safe(each.sensor), safe(each.words))
         for each in page.entries
     ]  # fmt: skip
     if rows:
         lines += ["", table(("entry", "its clock", "", "sensor", "what"), rows, "<<<<<")]
     lines += ["", f"What comes next: ouvrage node power {node} events --after {page.cursor}"]
-    say_text("\n".join(lines))
+    say_lines(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +247,7 @@ class Given:
         if self.as_json:
             say_json(said)
         else:
-            say_text(in_words(words) if self.plain else words)
+            say_lines((in_words(words) if self.plain else words).splitlines())
 
     def confirm(self, question: str) -> None:
         """Ask on a terminal; elsewhere the answer must have been given. ``OuvrageError`` ``power/not-confirmed``."""
