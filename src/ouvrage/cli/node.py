@@ -13,6 +13,7 @@ import click
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
 from ouvrage.cli.agent import state_meant, state_option
+from ouvrage.cli.node_power_limit import power
 from ouvrage.cli.node_watch import seen_in, seen_json, seen_words, verify, watch
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
@@ -33,6 +34,7 @@ def node() -> None:
     """
 
 
+node.add_command(power)
 node.add_command(watch)
 node.add_command(verify)
 
