@@ -40,6 +40,8 @@ from ouvrage.model.health import OK, WARN, CheckResult
 
 _LONGEST_WAIT_S = 1.0
 _DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
+_SHOWN_EACH_US = 2 * SECOND
+"""The view is written this often at most; at once where something was stated."""
 _SAYS_US = 10 * MINUTE
 """So long it is said that something was dropped."""
 _KEEPS_OUT_US = 15 * SECOND
@@ -77,6 +79,8 @@ class Supervisor:
         self._stopping = False
         self._dropped_before = 0
         self._dropped_us: int | None = None
+        self._unshown = False
+        self._show_us = 0
 
     def run(self) -> None:
         """Watch until SIGTERM or SIGINT."""
@@ -111,6 +115,9 @@ class Supervisor:
             self.core.answered(answer)
         if answers or self._unwritten:
             self._write()
+        if self._unshown and (now := monotonic_us()) >= self._show_us:
+            self._unshown, self._show_us = False, now + _SHOWN_EACH_US
+            self._show(now_us(), now)
         self._delivery.look(monotonic_us(), free=self._lanes.resting)
 
     def _write(self) -> None:
@@ -122,6 +129,7 @@ class Supervisor:
             try:
                 self._spool.add(self._unwritten, memory_json(self.core.memory))
                 self._unwritten, self.core.news = [], False
+                self._show_us = now
             except OSError as error:
                 self._tell(WARN, f"facts wait for room: {error.strerror}", at, now)
         self.core.dropped = Dropped(telemetry=self._readings.dropped, facts=0)
@@ -131,7 +139,7 @@ class Supervisor:
             self._tell(WARN, "the disk is full: readings are dropped, facts are kept", at, now)
         elif not self._unwritten:
             self._tell(OK, "every fact is on the disk", at, now)
-        self._show(at, now)
+        self._unshown = True
 
     def _show(self, at: int, now: int) -> None:
         """Replace the view; on a full disk readings make room for it."""
