@@ -45,6 +45,7 @@ _SHOWN_EACH_US = 2 * SECOND
 _SAYS_US = 10 * MINUTE
 """So long it is said that something was dropped."""
 _KEEPS_OUT_US = 15 * SECOND
+_LAST_S = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,7 @@ class Supervisor:
         self._heart.start()
         while not self._stopping:
             self.round()
+        self._write()
         self._delivery.close()
         self._lanes.close()
         self._heart.stop()
@@ -199,10 +201,17 @@ class _Delivery:
         return self._child is not None and now - self._began_us < _KEEPS_OUT_US
 
     def close(self) -> None:
-        """Let it finish what it began, for a while."""
+        """Let it finish what it began, and take away what came since, each for a while."""
+        self._wait()
+        if self._words and not self._spool.empty:
+            with suppress(OSError):
+                self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
+            self._wait()
+
+    def _wait(self) -> None:
         if self._child is not None:
             with suppress(subprocess.TimeoutExpired):
-                self._child.wait(5)
+                self._child.wait(_LAST_S)
 
 
 def deliver_words(state: Path, *words: str) -> tuple[str, ...]:
