@@ -11,6 +11,7 @@ import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
+from ouvrage.cli.node_inventory import inventory
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
@@ -195,3 +196,6 @@ def _said(found: Any, words: str, as_json: bool) -> None:
         say_json(found)
     else:
         say_text(words)
+
+
+node.add_command(inventory)
