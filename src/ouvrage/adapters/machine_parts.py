@@ -149,15 +149,21 @@ def _firmware(slot: str, maker: str | None, version: str) -> Part:
 
 def disks(roots: Roots) -> Iterator[Part]:
     """Disks that stay in the machine: an NVMe drive by its PCI address, another by its name."""
+    seen: set[str] = set()
     for name in whole_disks(roots.sys):
         place = f"{roots.sys}/block/{name}"
-        if line(f"{place}/removable") == "1" or not os.path.exists(f"{place}/device"):
+        passing = "1" in (line(f"{place}/removable"), line(f"{place}/hidden"))
+        if passing or not os.path.exists(f"{place}/device"):
             continue
+        slot = line(f"{place}/device/address") or name
+        if slot in seen:
+            slot = f"{slot} {name}"  # another namespace of the same drive
+        seen.add(slot)
         sectors = Path(f"{place}/size")
         size = sectors.read_text("ascii").strip() if sectors.exists() else ""
         yield Part(
             kind="disk",
-            slot=line(f"{place}/device/address") or name,
+            slot=slot,
             maker=_name(line(f"{place}/device/vendor")),
             model=line(f"{place}/device/model"),
             serial=line(f"{place}/device/serial") or _page_serial(f"{place}/device/vpd_pg80"),

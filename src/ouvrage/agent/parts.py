@@ -22,7 +22,7 @@ from ouvrage.adapters.packages import installed
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
 from ouvrage.health.bus import nvlinks_of, ways
-from ouvrage.health.parts import changes, completed
+from ouvrage.health.parts import completed
 from ouvrage.health.patching import group_of
 from ouvrage.ledger.kinds import from_plain, payload_of
 from ouvrage.metering.topology import topology_in
@@ -34,8 +34,14 @@ _LARGEST = 8 << 20
 TOPOLOGY = ["nvidia-smi", "topo", "-m"]
 
 
-def inventory_now(node: str, roots: Roots, *, topology: str | None = None) -> NodeInventory:
-    """What the machine under ``roots`` is made of now. ``topology`` is a saved table of ``nvidia-smi topo -m``."""
+def inventory_now(
+    node: str, roots: Roots, *, topology: str | None = None, ask_topology: bool = True
+) -> NodeInventory:
+    """What the machine under ``roots`` is made of now.
+
+    ``topology`` is a saved table of ``nvidia-smi topo -m``; the tool is asked on the machine itself unless that is
+    not wanted.
+    """
     parts, untold = _hardware(roots)
     cards, settings = _gpus(roots, untold)
     gpus = machine.with_library(machine.graphics(roots), cards)
@@ -44,7 +50,8 @@ def inventory_now(node: str, roots: Roots, *, topology: str | None = None) -> No
     parts += [_software(each) for each in packages if group_of(each.name) in ("driver", "runtime")]
     places = list(machine.places(roots, [p.slot for p in parts if p.kind in _ON_THE_BUS]))
     order = [part.slot for part in cards or gpus]
-    table = topology if topology is not None else _asked(roots, order)
+    if topology is None and ask_topology:
+        topology = _asked(roots, order)
     return NodeInventory(
         node=node,
         boot=machine.boot_of(roots),
@@ -52,7 +59,7 @@ def inventory_now(node: str, roots: Roots, *, topology: str | None = None) -> No
         packages=packages,
         settings=(*machine.settings(roots), *settings),
         places=tuple(places),
-        ways=ways(places, order, _nvlinks(table, order)),
+        ways=ways(places, order, _nvlinks(topology, order)),
         untold=tuple(untold),
     )
 
@@ -176,11 +183,3 @@ def look(state: Path, now: NodeInventory, record: Callable[[NodeInventory], None
     if found != before:
         keep(state, found)
     return found
-
-
-def accept(state: Path, now: NodeInventory) -> int:
-    """Take a machine as it is now as accepted; how many changes that were."""
-    before = kept(state, now.node)
-    many = len(changes(before.accepted, now)) if before is not None else 0
-    keep(state, Kept(accepted=now, last=now))
-    return many

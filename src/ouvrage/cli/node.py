@@ -11,7 +11,9 @@ import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
+from ouvrage.cli.node_compare import compare
 from ouvrage.cli.node_inventory import inventory
+from ouvrage.cli.node_patch import patch
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
@@ -199,3 +201,5 @@ def _said(found: Any, words: str, as_json: bool) -> None:
 
 
 node.add_command(inventory)
+node.add_command(compare)
+node.add_command(patch)

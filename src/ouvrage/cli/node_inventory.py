@@ -7,6 +7,8 @@ one, for ``ouvrage check inventory`` too, until its owner accepts it.
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.adapters.machine_parts import Roots
 from ouvrage.adapters.toml_text import read_text
-from ouvrage.agent.parts import accept, agent_dir, inventory_now, look
+from ouvrage.agent.parts import Kept, agent_dir, inventory_now, keep, kept, look
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.books.parts import Bought, bought, named_by_owner
@@ -29,11 +31,13 @@ from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, shortened, table, wrote
 from ouvrage.health.parts import SOFT, Change, changes, counted
+from ouvrage.health.patching import covering, patched
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of, payload_of, read
 from ouvrage.ledger.view import in_force
 from ouvrage.metering.topology import WAYS, way
-from ouvrage.model.health import NodeInventory
+from ouvrage.model.builds import InventoryAccepted, PatchPlan
+from ouvrage.model.health import NodeInventory, NodePatched
 from ouvrage.pricing.words import mark
 
 _SHOWN = 12
@@ -160,18 +164,33 @@ def _accepted(
     name: str, now: NodeInventory, place: Path, why: str, accepting: bool
 ) -> Sequence[Change]:
     """The changes since the owner last accepted; recorded and accepted where that is asked."""
-    from ouvrage.agent.parts import kept
-    from ouvrage.model.builds import InventoryAccepted
-
     known = kept(place, name)
     differing = changes(known.accepted, now) if known is not None else ()
-    if accepting and differing:
+    if known is not None and accepting and differing:
         words = tuple(change.words for change in differing)
         value = InventoryAccepted(node=name, boot=now.boot, changes=words, why=why.strip())
         with opened() as ledger:
-            record(ledger, value, Grade.REPORTED)
-        accept(place, now)
+            for each in (*patches(ledger, known.accepted, now), value):
+                record(ledger, each, Grade.REPORTED)
+        keep(place, Kept(accepted=now, last=now))
     return differing
+
+
+def patches(ledger: Ledger, before: NodeInventory, now: NodeInventory) -> tuple[NodePatched, ...]:
+    """What changed of a machine's software between two inventories, held to the plans that there are."""
+    found = in_force(ledger.store.records(kind=PatchPlan.KIND, subject=f"node:{now.node}"))
+    values = [read(entry.fact) for entry in sorted(found, key=lambda entry: entry.seq)]
+    plans = [value for value in values if isinstance(value, PatchPlan)]
+    plan = covering(plans, now.node, now_us())
+    return patched(before, now, changes(before, now), plan, who())
+
+
+def who() -> str:
+    """Who is asking, by the system's own list of users."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
 
 
 def _since_first(name: str) -> Sequence[Change]:
@@ -268,7 +287,9 @@ def _bought_words(found: Bought | None, owner: OwnerRecord, plain: bool) -> str:
     if found.by == "node":
         return f"with {shortened(found.asset, 24)}"
     zone = next((each.value.zone for each in owner.sites), "UTC")
-    words = f"{found.price} {found.currency}{mark(found.grade, plain)} {day_of(found.bought_us, zone)}"
+    words = (
+        f"{found.price} {found.currency}{mark(found.grade, plain)} {day_of(found.bought_us, zone)}"
+    )
     if found.supplier:
         words += f" from {shortened(found.supplier, 24)}"
     return words + (f", warranty to {found.warranty_until}" if found.warranty_until else "")

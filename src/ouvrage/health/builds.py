@@ -72,7 +72,7 @@ class Held:
     @property
     def verdict(self) -> str:
         """The worst of the deviations; OK where there is none."""
-        return worst((each.verdict for each in self.deviations)) if self.deviations else OK
+        return worst(each.verdict for each in self.deviations) if self.deviations else OK
 
 
 def build_of(inventory: NodeInventory, build: NodeBuild) -> NodeBuild:
@@ -95,7 +95,10 @@ def held_to_build(build: NodeBuild, now: NodeInventory, allowed: Sequence[str] =
         *_named(PACKAGE, build.packages, now.packages, "packages" in silent),
         *_settings(build.settings, now.settings),
         *_ways(build, now),
-        *(Deviation(sort=NOT_TOLD, name=kind, wanted=None, found=why) for kind, why in silent.items()),
+        *(
+            Deviation(sort=NOT_TOLD, name=kind, wanted=None, found=why)
+            for kind, why in silent.items()
+        ),
     ]
     found.sort(key=lambda each: (SORTS.index(each.sort), each.name))
     patterns = (*build.allowed, *allowed)

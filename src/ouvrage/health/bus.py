@@ -43,7 +43,9 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     return count
 
 
-def ways(places: Sequence[Place], gpus: Sequence[str], nvlinks: Mapping[tuple[str, str], str]) -> tuple[Way, ...]:
+def ways(
+    places: Sequence[Place], gpus: Sequence[str], nvlinks: Mapping[tuple[str, str], str]
+) -> tuple[Way, ...]:
     """The way of every GPU to each other one and to each other part; pairs without a GPU are left out."""
     found: list[Way] = []
     ordered = sorted(places, key=lambda place: (place.slot not in gpus, place.slot))

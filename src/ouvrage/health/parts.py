@@ -25,7 +25,6 @@ _Key = tuple[str, str]
 
 SOFT = ("software", "firmware")
 CHECK = "inventory"
-NONE_ACCEPTED = f"{CHECK}/none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +97,7 @@ def _place(part: Part) -> _Key | None:
     return (part.kind, part.slot)
 
 
-def _by_key(
-    parts: Iterable[Part], key: Callable[[Part], _Key | None]
-) -> dict[_Key, list[Part]]:
+def _by_key(parts: Iterable[Part], key: Callable[[Part], _Key | None]) -> dict[_Key, list[Part]]:
     found: dict[_Key, list[Part]] = {}
     for part in parts:
         name = key(part)
@@ -186,12 +183,10 @@ def _fuller(one: Part, other: Part) -> Part:
     )
 
 
-def check_inventory(accepted: NodeInventory | None, now: NodeInventory) -> CheckResult:
+def check_inventory(accepted: NodeInventory, now: NodeInventory) -> CheckResult:
     """Whether the machine is made of what its owner last accepted. A change is a WARN until it is accepted."""
     if not now.parts:
         return unknown(CHECK, "no part of this machine could be read", rule=f"{CHECK}/not-told")
-    if accepted is None:
-        return unknown(CHECK, "no inventory was accepted here yet", rule=NONE_ACCEPTED)
     differing = changes(accepted, now)
     findings = [
         Finding(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from ouvrage.health.parts import SOFT, Change
@@ -120,12 +120,18 @@ def will_change(plan: PatchPlan) -> tuple[Update, ...]:
 
 def covering(plans: Sequence[PatchPlan], node: str, at_us: int) -> PatchPlan | None:
     """The last plan for a machine whose window holds a moment."""
-    fitting = [each for each in plans if each.node == node and each.begins_us <= at_us < each.ends_us]
+    fitting = [
+        each for each in plans if each.node == node and each.begins_us <= at_us < each.ends_us
+    ]
     return fitting[-1] if fitting else None
 
 
 def patched(
-    before: NodeInventory, now: NodeInventory, found: Sequence[Change], plan: PatchPlan | None, by: str
+    before: NodeInventory,
+    now: NodeInventory,
+    found: Sequence[Change],
+    plan: PatchPlan | None,
+    by: str,
 ) -> tuple[NodePatched, ...]:
     """What changed of a machine's software and firmware, a fact each; ``found`` are the changes of its parts.
 
@@ -164,3 +170,17 @@ def _versions(
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
             yield name, (old.get(name), new.get(name))
+
+
+def accepted_software(before: NodeInventory, now: NodeInventory) -> NodeInventory:
+    """``before`` with the software, packages and versions of ``now``: its parts and settings stay as they were."""
+    versions = {(part.kind, part.slot): part.version for part in now.parts}
+    parts = [
+        replace(part, version=versions.get((part.kind, part.slot)) or part.version)
+        for part in before.parts
+        if part.kind not in SOFT
+    ]
+    soft = [part for part in now.parts if part.kind in SOFT]
+    return replace(
+        before, boot=now.boot, parts=(*parts, *soft), packages=now.packages or before.packages
+    )
