@@ -75,7 +75,9 @@ def test_every_part_of_a_machine(tmp_path: Path) -> None:
     assert [p.version for p in parts(found, "firmware")] == ["2.1 (09/13/2024)"]
     assert not found.untold
     told = {each.name: each.value for each in found.settings}
-    assert told["kernel_command_line"] == "iommu=pt", "the machine's own disk is none of its settings"
+    assert told["kernel_command_line"] == "iommu=pt", (
+        "the machine's own disk is none of its settings"
+    )
     assert (told["swappiness"], told["transparent_huge_pages"]) == ("10", "madvise")
 
 
@@ -84,7 +86,7 @@ def test_what_cannot_be_read_is_named_and_is_not_none(tmp_path: Path) -> None:
     (tmp_path / "var/lib/dpkg/status").unlink()
     (tmp_path / "proc/cpuinfo").unlink()
     found = read(machine)
-    assert {each.name for each in found.untold} == {"cpu", "dimm", "psu", "packages"}
+    assert {each.name for each in found.untold} == {"cpu", "board", "dimm", "psu", "packages"}
     assert all("No such file" in each.value for each in found.untold)
     assert not parts(found, "cpu")
 
@@ -92,7 +94,7 @@ def test_what_cannot_be_read_is_named_and_is_not_none(tmp_path: Path) -> None:
 def test_an_empty_tree_has_no_part_and_says_so(tmp_path: Path) -> None:
     found = read(Machine(tmp_path))
     assert (found.parts, found.boot) == ((), "")
-    assert len(found.untold) == 4
+    assert len(found.untold) == 5
 
 
 def test_ways_from_the_bus_and_nvlinks_from_the_driver_s_table(tmp_path: Path) -> None:
@@ -143,7 +145,10 @@ def test_modules_of_every_size(tmp_path: Path) -> None:
 
 def test_two_parts_in_one_place_are_two() -> None:
     found = smbios_parts(module("A1", "S-1") + module("A1", "S-2"))
-    assert [(part.slot, part.serial) for part in found] == [("BANK 0 A1", "S-1"), ("BANK 0 A1 (2)", "S-2")]
+    assert [(part.slot, part.serial) for part in found] == [
+        ("BANK 0 A1", "S-1"),
+        ("BANK 0 A1 (2)", "S-2"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +185,10 @@ def test_packages_held_and_of_two_architectures(tmp_path: Path) -> None:
         "Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n"
     )
     found = installed(str(tmp_path))
-    assert {each.name: each.value for each in found.packages} == {"libc6": "2.36-9", "libc6:i386": "2.36-9"}
+    assert {each.name: each.value for each in found.packages} == {
+        "libc6": "2.36-9",
+        "libc6:i386": "2.36-9",
+    }
     assert found.held == ("libc6:i386",)
 
 
@@ -196,7 +204,10 @@ def test_the_library_s_address_is_the_kernel_s() -> None:
 
 def test_a_gpu_only_the_library_has_is_added(tmp_path: Path) -> None:
     on_bus = [p for p in read(Machine(tmp_path).write()).parts if p.kind == "gpu"]
-    known = [replace(on_bus[0], serial="165", version=None), replace(on_bus[1], slot="0000:c1:00.0", serial="166")]
+    known = [
+        replace(on_bus[0], serial="165", version=None),
+        replace(on_bus[1], slot="0000:c1:00.0", serial="166"),
+    ]
     merged = with_library(on_bus, known)
     assert [(p.slot, p.serial, p.version) for p in merged] == [
         ("0000:01:00.0", "165", "96.00.74.00.01"),

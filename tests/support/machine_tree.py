@@ -14,14 +14,18 @@ BOOT = "5e1f0000-0000-4000-8000-000000000001"
 def structure(type: int, body: bytes, *texts: str) -> bytes:
     """A structure of the firmware's table: four bytes of head, the body, its texts."""
     head = struct.pack("<BBH", type, 4 + len(body), type << 4)
-    return head + body + (b"\0".join(text.encode() for text in texts) + b"\0\0" if texts else b"\0\0")
+    return (
+        head + body + (b"\0".join(text.encode() for text in texts) + b"\0\0" if texts else b"\0\0")
+    )
 
 
 def module(socket: str, serial: str, gib: int = 64, part: str = "M321R8GA0BB0") -> bytes:
     """A memory module (type 17); 0 GiB is an empty socket, 32 GiB and more go into the longer field."""
     mib = gib << 10
     short = 0x7FFF if mib >= 0x7FFF else mib
-    body = struct.pack("<HHHHHBBBBBHHBBBBB", 0, 0xFFFE, 72, 64, short, 9, 0, 1, 2, 34, 0x80, 4800, 3, 4, 0, 5, 0)
+    body = struct.pack(
+        "<HHHHHBBBBBHHBBBBB", 0, 0xFFFE, 72, 64, short, 9, 0, 1, 2, 34, 0x80, 4800, 3, 4, 0, 5, 0
+    )
     return structure(17, body + struct.pack("<I", mib), socket, "BANK 0", "Samsung", serial, part)
 
 
@@ -153,7 +157,13 @@ class Machine:
     def _on_bus(self, path: str, vendor: str, device: str, kind: str) -> str:
         address = path.rpartition("/")[2]
         numa = "0" if path < "pci0000:80" else "1"
-        about = {"vendor": vendor, "device": device, "class": kind, "numa_node": numa, "max_link_width": "16"}
+        about = {
+            "vendor": vendor,
+            "device": device,
+            "class": kind,
+            "numa_node": numa,
+            "max_link_width": "16",
+        }
         for name, text in about.items():
             self._file(f"sys/devices/{path}/{name}", text)
         self._link(f"sys/bus/pci/devices/{address}", f"sys/devices/{path}")

@@ -113,7 +113,9 @@ def firmware_table(roots: Roots) -> Found:
         return list(smbios_parts(Path(path).read_bytes())), []
     except OSError as error:
         why = f"{path}: {error.strerror}"
-        return list(_boards(roots)), [Named(name=kind, value=why) for kind in ("dimm", "psu")]
+        return list(_boards(roots)), [
+            Named(name=kind, value=why) for kind in ("board", "dimm", "psu")
+        ]
 
 
 def _boards(roots: Roots) -> Iterator[Part]:

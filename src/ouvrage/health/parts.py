@@ -61,10 +61,11 @@ def part_id(part: Part) -> str:
 
 def described(part: Part) -> str:
     """``Samsung M321R8GA0BB0 64 GiB, serial 0012``: what is told of it, and not where it sits."""
+    if part.kind in SOFT and part.version:
+        return part.version
     words = " ".join(word for word in (part.maker, part.model, part.size) if word)
     serial = f"serial {part.serial}" if part.serial else ""
-    version = part.version if part.kind in SOFT or not words else None
-    return ", ".join(word for word in (words, version, serial) if word) or "nothing told"
+    return ", ".join(word for word in (words or part.version, serial) if word) or "nothing told"
 
 
 def differs(one: object, other: object) -> bool:
