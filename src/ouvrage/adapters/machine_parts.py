@@ -294,13 +294,16 @@ def running(roots: Roots) -> Iterator[Part]:
             )  # fmt: skip
 
 
+_PRETTY = "PRETTY_NAME="
+
+
 def _os_release(path: str) -> str | None:
     try:
         rows = Path(path).read_text("utf-8", "replace").splitlines()
     except OSError:
         return None
-    values = dict(row.partition("=")[::2] for row in rows)
-    return told(values.get("PRETTY_NAME", "").strip('"'))
+    named = (row for row in rows if row.startswith(_PRETTY))
+    return told(next(named, "").removeprefix(_PRETTY).strip('"'))
 
 
 def settings(roots: Roots) -> Iterator[Named]:

@@ -33,7 +33,7 @@ def rows() -> list[Row]:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
         except nvml.NVMLError:
             continue
-        about = cast("Row", dict(described(nvml, index, handle)))
+        about: Row = dict(described(nvml, index, handle))
         found.append({**about, "vbios": _vbios(nvml, handle)})
     return found
 
