@@ -248,7 +248,7 @@ def test_a_patch_from_what_waits_to_the_facts(ouvrage: Home, machine: Machine) -
         ouvrage, "node", "patch", "pending", *here(machine), "--updates", str(file), code=1
     )
     assert pending.first == (
-        "node-1: 1 security update wait, 2 in all; 2 of 4 packages that work runs on are not held"
+        "node-1: 1 security update waits, 2 in all; 2 of 4 packages that work runs on are not held"
     )
     asked = ("node", "patch", "plan", *here(machine), "--updates", str(file), "--why", "runc")
     window = ("--from", "2020-01-01", "--to", "2090-01-01")

@@ -91,6 +91,16 @@ def test_what_cannot_be_read_is_named_and_is_not_none(tmp_path: Path) -> None:
     assert not parts(found, "cpu")
 
 
+def test_a_virtual_function_is_no_part(tmp_path: Path) -> None:
+    machine = Machine(
+        tmp_path,
+        cards=("pci0000:00/0000:00:01.0/0000:02:00.0", "pci0000:00/0000:00:01.0/0000:02:00.4"),
+    )
+    machine.write()
+    (tmp_path / "sys/devices/pci0000:00/0000:00:01.0/0000:02:00.4/physfn").mkdir()
+    assert [part.slot for part in parts(read(machine), "nic")] == ["0000:02:00.0"]
+
+
 def test_an_empty_tree_has_no_part_and_says_so(tmp_path: Path) -> None:
     found = read(Machine(tmp_path))
     assert (found.parts, found.boot) == ((), "")

@@ -227,9 +227,14 @@ def _card(roots: Roots, address: str, serial: str | None) -> Part:
 
 
 def _behind(link: str) -> str | None:
-    """The PCI address that a link leads to; a virtual function's parent counts as another."""
-    name = os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
-    return name if _ADDRESS.fullmatch(name) else None
+    """The PCI address that a link leads to, or to a device of which; None for none, and for a virtual function.
+
+    Virtual functions come and go with what is set, and are no parts.
+    """
+    steps = os.path.realpath(link).split(os.sep) if os.path.exists(link) else []
+    if os.path.exists(f"{link}/physfn"):
+        return None
+    return next((step for step in reversed(steps) if _ADDRESS.fullmatch(step)), None)
 
 
 def _listed(directory: str) -> list[str]:

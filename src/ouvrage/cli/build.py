@@ -24,7 +24,7 @@ from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, shortened, table
 from ouvrage.cli.work_words import moment
 from ouvrage.health.builds import ALWAYS, SORTS, build_of
-from ouvrage.health.parts import counted, part_id
+from ouvrage.health.parts import counted, make_of, part_id
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import payload_of, read
 from ouvrage.ledger.stated import Stated
@@ -220,7 +220,7 @@ def show(name: str, as_json: bool) -> None:
         (
             part.kind,
             shortened(part.slot, 30),
-            shortened(" ".join(w for w in (part.maker, part.model, part.size) if w) or "–", 60),
+            shortened(make_of(part) or "–", 60),
             shortened(part.version or "–", 36),
         )
         for part in value.parts

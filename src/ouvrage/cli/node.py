@@ -11,9 +11,7 @@ import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
-from ouvrage.cli.node_compare import compare
-from ouvrage.cli.node_inventory import inventory
-from ouvrage.cli.node_patch import patch
+from ouvrage.cli.node_verbs import NodeVerbs
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
@@ -22,7 +20,7 @@ from ouvrage.cli.work_words import counted, lasted, moment, size
 _HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "")
 
 
-@click.group()
+@click.group(cls=NodeVerbs)
 def node() -> None:
     """Nodes: machines on which this platform runs work.
 
@@ -198,8 +196,3 @@ def _said(found: Any, words: str, as_json: bool) -> None:
         say_json(found)
     else:
         say_text(words)
-
-
-node.add_command(inventory)
-node.add_command(compare)
-node.add_command(patch)

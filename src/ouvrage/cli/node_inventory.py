@@ -30,7 +30,7 @@ from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, shortened, table, wrote
-from ouvrage.health.parts import SOFT, Change, changes, counted
+from ouvrage.health.parts import SOFT, Change, changes, counted, make_of
 from ouvrage.health.patching import covering, patched
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of, payload_of, read
@@ -269,7 +269,7 @@ def _parts_table(now: NodeInventory, owner: OwnerRecord, plain: bool) -> str:
         (
             part.kind,
             shortened(part.slot, 30),
-            shortened(" ".join(w for w in (part.maker, part.model, part.size) if w) or "–", _WIDE),
+            shortened(make_of(part) or "–", _WIDE),
             shortened(part.serial or "–", 24),
             shortened(part.version or "–", 36),
             _bought_words(bought(owner, now.node, part), owner, plain),

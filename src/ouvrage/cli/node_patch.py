@@ -110,7 +110,7 @@ def pending_(node: str | None, file: Path | None, root: str | None, as_json: boo
         say_json(_pending_json(name, updates, kept_back))
     else:
         lines = [
-            f"{name}: {len(security)} security update{'' if len(security) == 1 else 's'} wait, "
+            f"{name}: {len(security)} security update{' waits' if len(security) == 1 else 's wait'}, "
             f"{len(updates)} in all; {len(loose)} of {len(kept_back)} packages that work runs on are not held",
             *_updates_table(updates),
             *_guards_table(kept_back),
@@ -197,7 +197,6 @@ def plan(
             "patch/lift", f"{', '.join(unknown)}: not held, so there is no hold to lift",
             hint=f"held are {', '.join(there.held) or 'none'}",
         )  # fmt: skip
-    asked = "the server" if os.environ.get("OUVRAGE_URL") else "your own statements"
     value = PatchPlan(
         plan=new_id(), node=name, begins_us=from_us, ends_us=to_us, updates=updates, lift=lift,
         standing=tuple(_standing(name, to_us)), why=why, by=who(),
@@ -208,7 +207,7 @@ def plan(
     if as_json:
         say_json(_plan_json(value, drain))
     else:
-        say_text(_plan_words(value, drain, asked))
+        say_text(_plan_words(value, drain, platform=bool(os.environ.get("OUVRAGE_URL"))))
     return 0 if drain.clear else 1
 
 
@@ -258,7 +257,7 @@ def _plan_json(value: PatchPlan, drain: Drain) -> dict[str, Any]:
     }
 
 
-def _plan_words(value: PatchPlan, drain: Drain, asked: str) -> str:
+def _plan_words(value: PatchPlan, drain: Drain, *, platform: bool) -> str:
     window = f"{said_moment(value.begins_us)} to {said_moment(value.ends_us)}"
     if drain.clear:
         first = f"{value.node} can be patched from {window}: nothing stands on it by then"
@@ -267,9 +266,11 @@ def _plan_words(value: PatchPlan, drain: Drain, asked: str) -> str:
         first = f"{value.node} is not empty by {said_moment(value.begins_us)}: {many} in the way of the window"
     changing = will_change(value)
     lines = [f"{first} (plan {code_of(value.plan)})", "", *_standing_table(value, drain)]
+    asked = "the server" if platform else "your own statements"
     lines.append(f"leases       asked of {asked}")
     lines += [
-        f"step {number}       {words}" for number, words in enumerate(_steps(value, drain), 1)
+        f"step {number}       {words}"
+        for number, words in enumerate(_steps(value, drain, platform), 1)
     ]
     lines += _updates_table(changing)
     lines += ["", "more         --json; when it is done: ouvrage node patch done"]
@@ -292,12 +293,16 @@ def _standing_table(value: PatchPlan, drain: Drain) -> list[str]:
     return [table(("", "name", "whose", "ends", ""), rows, "<<<<<"), ""]
 
 
-def _steps(value: PatchPlan, drain: Drain) -> Iterator[str]:
+def _steps(value: PatchPlan, drain: Drain, platform: bool) -> Iterator[str]:
     """What to do, in order; nothing of it has been done."""
-    yield f"take no new leases: ouvrage node unlist {value.node} --why {code_of(value.plan)}"
+    why, begins = f"--why {code_of(value.plan)}", said_moment(value.begins_us)
+    how = f": ouvrage node unlist {value.node} {why}" if platform else f" of {value.node}"
+    yield f"take no new leases{how}"
     for each in drain.in_the_way:
         yield f"agree with {each.whose} on an end of {each.sort} {each.name}, or choose another window"
-    yield f"at {said_moment(value.begins_us)}: ouvrage node fence {value.node} --why {code_of(value.plan)}"
+    yield f"at {begins}: " + (
+        f"ouvrage node fence {value.node} {why}" if platform else "see that nothing runs on it"
+    )
     if value.lift:
         yield f"apt-mark unhold {' '.join(value.lift)}"
     changing = len(will_change(value))
@@ -305,7 +310,8 @@ def _steps(value: PatchPlan, drain: Drain) -> Iterator[str]:
     if value.lift:
         yield f"apt-mark hold {' '.join(value.lift)}"
     yield "ouvrage node patch done, ouvrage check all"
-    yield f"ouvrage node unfence {value.node}, ouvrage node relist {value.node}"
+    if platform:
+        yield f"ouvrage node unfence {value.node}, ouvrage node relist {value.node}"
 
 
 @patch.command()

@@ -59,11 +59,17 @@ def part_id(part: Part) -> str:
     return f"{part.kind}:{part.slot}:{part.serial or part.version or ''}"
 
 
+def make_of(part: Part) -> str:
+    """Maker, model and size, the maker once where the model begins with it; empty where none is told."""
+    maker = None if part.maker and (part.model or "").startswith(part.maker) else part.maker
+    return " ".join(word for word in (maker, part.model, part.size) if word)
+
+
 def described(part: Part) -> str:
     """``Samsung M321R8GA0BB0 64 GiB, serial 0012``: what is told of it, and not where it sits."""
     if part.kind in SOFT and part.version:
         return part.version
-    words = " ".join(word for word in (part.maker, part.model, part.size) if word)
+    words = make_of(part)
     serial = f"serial {part.serial}" if part.serial else ""
     return ", ".join(word for word in (words or part.version, serial) if word) or "nothing told"
 
