@@ -183,6 +183,20 @@ def test_a_build_and_every_deviation_from_it(ouvrage: Home, machine: Machine) ->
         "package:ba*",
     ]
 
+
+def test_a_build_with_a_part_missing_or_not_told(ouvrage: Home, machine: Machine) -> None:
+    proven = ("--unproven", "--why", "the first one")
+    ask(ouvrage, "build", "save", "h100-2", "--node", *here(machine), *proven)
+    compare = (
+        "node",
+        "compare",
+        "node-2",
+        "--root",
+        str(machine.root),
+        "--build",
+        "h100-2",
+        "--plain",
+    )
     machine.table = False
     machine.write()
     assert ask(ouvrage, *compare, code=3).first.startswith("UNKNOWN (reported) node-2 deviates")
