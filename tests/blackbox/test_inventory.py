@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ouvrage.adapters.clock import now_us
+from ouvrage.base.grades import Grade
+from ouvrage.ledger.kinds import fact_of
+from ouvrage.model.health import NodeCertificate
+from ouvrage.store.store import open_store
 from tests.blackbox.home import Home, Said
 from tests.support.machine_tree import Machine
 
@@ -318,3 +323,34 @@ def test_hostile_files_are_refused_and_nothing_is_written(ouvrage: Home, machine
     words = ("node", "inventory", *here(machine), "--topology", str(table))
     assert "error[topology/unreadable]" in ask(ouvrage, *words, code=2).err
     assert not kept.exists()
+
+
+def certify(home: Home, parts: list[str], expires_us: int) -> None:
+    """A certificate in the store, as a qualification leaves it."""
+    source = (home.path / "source").read_text().strip()
+    value = NodeCertificate(
+        node="node-1", work_class="inference", passed=True, proofs=(), parts=tuple(parts), tested_us=1,
+        expires_us=expires_us,
+    )  # fmt: skip
+    fact = fact_of(
+        value, source=source, id=f"node.certificate/{expires_us}", subject="node:node-1", valid_from=1,
+        valid_to=None, grade=Grade.MEASURED,
+    )  # fmt: skip
+    with open_store(home.path / "ouvrage.db") as store:
+        store.append([fact], now_us=now_us(), own_source=source)
+
+
+def test_a_build_is_saved_from_a_machine_whose_certificate_holds(
+    ouvrage: Home, machine: Machine
+) -> None:
+    told = ask(ouvrage, "node", "inventory", *here(machine), "--json").json
+    ids = [f"{p['kind']}:{p['slot']}:{p['serial'] or p['version'] or ''}" for p in told["parts"]]
+    save = ("build", "save", "h100-2", "--node", *here(machine))
+    certify(ouvrage, ids, 1)
+    assert "error[build/unproven]" in ask(ouvrage, *save, code=2).err, "it has expired"
+    certify(ouvrage, ids, 1 << 60)
+    assert "(proven by its certificate)" in ask(ouvrage, *save).first
+    assert ask(ouvrage, "build", "list", "--json").json[0]["proven_by"].endswith(str(1 << 60))
+    machine.modules = (("P0 A1", "D-1"), ("P1 A1", "D-9"))
+    machine.write()
+    assert "error[build/unproven]" in ask(ouvrage, *save, code=2).err, "a part of it is gone"

@@ -32,6 +32,7 @@ from ouvrage.model.work import Named
 _ON_THE_BUS = ("gpu", "nic", "disk")
 _LARGEST = 8 << 20
 TOPOLOGY = ["nvidia-smi", "topo", "-m"]
+Joined = dict[tuple[str, str], str]
 
 
 def inventory_now(
@@ -50,8 +51,10 @@ def inventory_now(
     parts += [_software(each) for each in packages if group_of(each.name) in ("driver", "runtime")]
     places = list(machine.places(roots, [p.slot for p in parts if p.kind in _ON_THE_BUS]))
     order = [part.slot for part in cards or gpus]
-    if topology is None and ask_topology:
-        topology = _asked(roots, order)
+    if topology is not None:
+        joined = _nvlinks(topology, order)
+    else:
+        joined = _asked(roots, order, untold) if ask_topology else {}
     return NodeInventory(
         node=node,
         boot=machine.boot_of(roots),
@@ -59,7 +62,7 @@ def inventory_now(
         packages=packages,
         settings=(*machine.settings(roots), *settings),
         places=tuple(places),
-        ways=ways(places, order, _nvlinks(topology, order)),
+        ways=ways(places, order, joined),
         untold=tuple(untold),
     )
 
@@ -97,21 +100,22 @@ def _software(package: Named) -> Part:
     )  # fmt: skip
 
 
-def _asked(roots: Roots, gpus: list[str]) -> str | None:
+def _asked(roots: Roots, gpus: list[str], untold: list[Named]) -> Joined:
     """The driver's table of what joins the GPUs, on a machine that has two; once a look, never in a loop."""
     if not roots.are_here or len(gpus) < 2:
-        return None
+        return {}
     try:
         code, text = within_deadline(TOPOLOGY)
-    except NotTold:
-        return None
-    return None if code else text
-
-
-def _nvlinks(table: str | None, gpus: list[str]) -> dict[tuple[str, str], str]:
-    if table is None:
+        if code:
+            raise NotTold(f"{TOPOLOGY[0]} ended with {code}")
+        return _nvlinks(text, gpus)
+    except (NotTold, OuvrageError) as error:
+        untold.append(Named(name="nvlinks", value=str(error)))
         return {}
-    return nvlinks_of(topology_in(table, run="", source="nvidia-smi topo -m"), gpus)
+
+
+def _nvlinks(table: str, gpus: list[str]) -> Joined:
+    return nvlinks_of(topology_in(table, run="", source=" ".join(TOPOLOGY)), gpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
