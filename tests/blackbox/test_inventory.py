@@ -6,8 +6,9 @@ import pytest
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.grades import Grade
-from ouvrage.ledger.kinds import fact_of
-from ouvrage.model.health import NodeCertificate
+from ouvrage.health.parts import part_id
+from ouvrage.ledger.kinds import fact_of, from_plain
+from ouvrage.model.health import NodeCertificate, Part
 from ouvrage.store.store import open_store
 from tests.blackbox.home import Home, Said
 from tests.support.machine_tree import Machine
@@ -325,6 +326,10 @@ def test_hostile_files_are_refused_and_nothing_is_written(ouvrage: Home, machine
     assert not kept.exists()
 
 
+def _without(row: dict[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in row.items() if key != name}
+
+
 def certify(home: Home, parts: list[str], expires_us: int) -> None:
     """A certificate in the store, as a qualification leaves it."""
     source = (home.path / "source").read_text().strip()
@@ -344,7 +349,7 @@ def test_a_build_is_saved_from_a_machine_whose_certificate_holds(
     ouvrage: Home, machine: Machine
 ) -> None:
     told = ask(ouvrage, "node", "inventory", *here(machine), "--json").json
-    ids = [f"{p['kind']}:{p['slot']}:{p['serial'] or p['version'] or ''}" for p in told["parts"]]
+    ids = [part_id(from_plain(Part, _without(row, "bought"))) for row in told["parts"]]
     save = ("build", "save", "h100-2", "--node", *here(machine))
     certify(ouvrage, ids, 1)
     assert "error[build/unproven]" in ask(ouvrage, *save, code=2).err, "it has expired"
