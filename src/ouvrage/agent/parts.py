@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ouvrage.adapters import machine_parts as machine
 from ouvrage.adapters.health_sources import NotTold, within_deadline
 from ouvrage.adapters.home import home, make_private
 from ouvrage.adapters.machine_parts import Roots
-from ouvrage.adapters.nvml_parts import gpu_parts
+from ouvrage.adapters.nvml_parts import Row, gpu_parts, part_of
 from ouvrage.adapters.packages import installed
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
@@ -36,21 +36,28 @@ Joined = dict[tuple[str, str], str]
 
 
 def inventory_now(
-    node: str, roots: Roots, *, topology: str | None = None, ask_topology: bool = True
+    node: str,
+    roots: Roots,
+    *,
+    topology: str | None = None,
+    ask_topology: bool = True,
+    cards: Sequence[Row] | None = None,
 ) -> NodeInventory:
     """What the machine under ``roots`` is made of now.
 
     ``topology`` is a saved table of ``nvidia-smi topo -m``; the tool is asked on the machine itself unless that is
-    not wanted.
+    not wanted. ``cards`` are what the driver's library told of the GPUs already, so that it is not asked again.
     """
     parts, untold = _hardware(roots)
-    cards, settings = _gpus(roots, untold)
-    gpus = machine.with_library(machine.graphics(roots), cards)
+    told, settings = (
+        _gpus(roots, untold) if cards is None else ([part_of(row) for row in cards], [])
+    )
+    gpus = machine.with_library(machine.graphics(roots), told)
     parts += [*gpus, *machine.firmwares(roots), *machine.running(roots)]
     packages = _packages(roots, untold)
     parts += [_software(each) for each in packages if group_of(each.name) in ("driver", "runtime")]
     places = list(machine.places(roots, [p.slot for p in parts if p.kind in _ON_THE_BUS]))
-    order = [part.slot for part in cards or gpus]
+    order = [part.slot for part in told or gpus]
     if topology is not None:
         joined = _nvlinks(topology, order)
     else:
