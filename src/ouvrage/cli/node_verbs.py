@@ -13,6 +13,7 @@ import click
 LOCAL: dict[str, tuple[str, str, str]] = {
     "inventory": ("node_inventory", "inventory", "What is it made of, and what changed?"),
     "compare": ("node_compare", "compare", "In what is it not the standard build?"),
+    "power": ("node_power_limit", "power", "Switch, cycle or cap it from afar."),
     "patch": ("node_patch", "patch", "What waits, who has to be gone first, what changed?"),
 }
 """Verb → module below ``ouvrage.cli``, attribute, and the line that ``--help`` shows."""
