@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import http.server
+import json
 import os
 import shutil
 import subprocess
@@ -30,6 +31,8 @@ from bench.overhead import Bench
 
 SHARE, MEMORY_MB = 0.01, 128 * 1.048576
 EVERY_S = 10
+SETTLED_S = 110
+"""Until then verdicts are made for the first time, stated and delivered; afterwards only what changes is."""
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 NVITOP = f"""
 import time, nvitop
@@ -112,6 +115,12 @@ def watched(pid: int, seconds: float) -> tuple[float, float, float]:
     return (used_s(pid) - before) / took, max(sizes), sorted(sizes)[len(sizes) // 2]
 
 
+def facts_in(state: Path) -> int:
+    """How many facts the spool has taken."""
+    lines = (state / "spool.ndjson").read_text().splitlines()
+    return sum(len(json.loads(line).get("facts", ())) for line in lines)
+
+
 def main() -> int:
     """Both, one after the other, so that neither reads the other's processes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -124,12 +133,17 @@ def main() -> int:
         bench = Bench(os.path.join(directory, "home"))
         bench.environment |= build(Path(directory))
         with agent(bench, Path(directory) / "watch") as pid:
-            first = watched(pid, 15)
+            first = watched(pid, SETTLED_S)
+            stated = facts_in(Path(directory) / "watch")
             share, most, usual = watched(pid, given.seconds)
+            stated = facts_in(Path(directory) / "watch") - stated
         sys.stdout.write(
-            f"  its start, 15 s: {first[0]:.2%} of a core, {first[1]:.0f} MB at most\n"
+            f"  its first {SETTLED_S} s, until verdicts stand: {first[0]:.2%} of a core\n"
         )
         sys.stdout.write(f"  as a rule {usual:.0f} MB are resident\n")
+        sys.stdout.write(
+            f"  {stated} facts stated and delivered in the {given.seconds:.0f} s measured\n"
+        )
         bench.tell("agent, all probes and children", share, SHARE, "of a core")
         bench.tell("resident, all children included, at most", max(first[1], most), MEMORY_MB, "MB")
         place = peer(NVITOP_PACKAGE)
@@ -138,7 +152,7 @@ def main() -> int:
             return 1 if bench.missed else 0
         words = [str(place / "python"), "-c", NVITOP]
         with subprocess.Popen(words, env=bench.environment) as process:
-            watched(process.pid, 15)
+            watched(process.pid, 5)
             theirs = watched(process.pid, min(60.0, given.seconds))
             process.kill()
         sys.stdout.write(

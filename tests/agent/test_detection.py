@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,14 +18,15 @@ from tests.health.rules import one
 from tests.support.nvml import Cards, build, compiler
 from tests.support.stopped_machine import S, StoppedMachine, stopped
 
+HEALTH_LOG = {
+    "critical_warning": 0, "available_spare": 100, "available_spare_threshold": 10,
+    "percentage_used": 3, "media_errors": 0, "data_units_read": 5, "data_units_written": 5,
+    "power_cycles": 3, "power_on_hours": 100, "temperature": 40, "unsafe_shutdowns": 0,
+}  # fmt: skip
 GOOD_DISK = {
     "device": {"name": "/dev/sda", "protocol": "NVMe"}, "smartctl": {"exit_status": 0},
     "smart_status": {"passed": True}, "power_on_time": {"hours": 100},
-    "nvme_smart_health_information_log": {
-        "critical_warning": 0, "available_spare": 100, "available_spare_threshold": 10,
-        "percentage_used": 3, "media_errors": 0, "data_units_read": 5, "data_units_written": 5,
-        "power_cycles": 3, "power_on_hours": 100, "temperature": 40, "unsafe_shutdowns": 0,
-    },
+    "nvme_smart_health_information_log": HEALTH_LOG,
 }  # fmt: skip
 
 
@@ -55,7 +56,6 @@ def machine(library: Path, tmp_path: Path) -> Iterator[StoppedMachine]:
         made.instead["wall"] = lambda _: {"values": {"power_mw": 900_000, "energy_uj": 7}}
         made.go(130)
         assert {w.verdict for w in made.core.memory.watches.values()} == {OK}, made.core.view(0, 0)
-        made.cards, made.at = cards, tmp_path  # type: ignore[attr-defined]
         yield made
 
 
@@ -131,7 +131,8 @@ def test_a_fault_that_the_driver_tells_is_found_within_thirty_seconds(
     machine: StoppedMachine, rule: str
 ) -> None:
     machine.go(0.001)
-    machine.cards.set(**DRIVER_FAULTS[rule])  # type: ignore[attr-defined]
+    assert machine.cards is not None
+    machine.cards.set(**DRIVER_FAULTS[rule])
     if rule == "gpu-refused":
         machine.instead["gpu"] = lambda _: {"fault": "the driver is not loaded"}
     found = machine.go(31, lambda: any(v.code == rule for v in machine.verdicts("gpu")))
@@ -153,16 +154,25 @@ def test_silence_is_never_well(machine: StoppedMachine, sort: str) -> None:
         assert machine.go(310, lambda: machine.counted("gpu", GPU) == "CRITICAL"), "not for ever"
 
 
+Inject = Callable[[StoppedMachine], object]
+
+
 def _worn(machine: StoppedMachine) -> None:
-    log = {**GOOD_DISK["nvme_smart_health_information_log"], "available_spare": 0}  # type: ignore[dict-item]
-    report(machine.at, {**GOOD_DISK, "nvme_smart_health_information_log": log})  # type: ignore[attr-defined]
+    worn = {**HEALTH_LOG, "available_spare": 0}
+    told = {**GOOD_DISK, "nvme_smart_health_information_log": worn}
+    report(machine.tree.root.parent, told)
 
 
-def _instead(probe: str, told: dict[str, object]):
+def _recovery(machine: StoppedMachine) -> None:
+    assert machine.cards is not None
+    machine.cards.set(gpu0__recovery_action=2)
+
+
+def _instead(probe: str, told: dict[str, object]) -> Inject:
     return lambda machine: machine.instead.__setitem__(probe, lambda _: told)
 
 
-def _put(name: str, text: str):
+def _put(name: str, text: str) -> Inject:
     return lambda machine: machine.tree.put(name, text)
 
 
@@ -177,9 +187,9 @@ def _another_dimm(machine: StoppedMachine) -> None:
     machine.instead["inventory"] = lambda _: {"values": {"accepted": told[0], "now": told[1]}}
 
 
-INJECTED = {
+INJECTED: dict[str, tuple[Inject, str]] = {
     "kernel_log": (lambda m: m.tree.log("nvme nvme0: controller is down; will reset", m.now), "kernel-disk-gone"),
-    "gpu": (lambda m: m.cards.set(gpu0__recovery_action=2), "recovery-action"),
+    "gpu": (_recovery, "recovery-action"),
     "links": (_put("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN"), "link-down"),
     "edac": (_put("sys/devices/system/edac/mc/mc0/ue_count", "1"), "edac-uncorrected"),
     "memory": (_put("proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 1000 kB"), "memory-low"),

@@ -19,7 +19,6 @@ import click
 
 from ouvrage.adapters.home import home
 from ouvrage.adapters.parent_death import end_with_the_parent
-from ouvrage.adapters.podman import REGISTRIES
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.output import say_text
@@ -120,6 +119,7 @@ def run(
     if server is None:
         _watch(place, name or host_name(), root, observer, report_to, ca)
         return
+    from ouvrage.adapters.podman import REGISTRIES
     from ouvrage.agent.isolation import proven
     from ouvrage.agent.runner import Runner, Settings
 
@@ -152,7 +152,11 @@ def _watch(
     watching = Watching(
         state=state,
         node=node,
-        settings=replace(settings, observer=settings.observer or observer),
+        settings=replace(
+            settings,
+            observer=settings.observer or observer,
+            keeps_books=report_to is None,
+        ),
         root=root,
         deliver=deliver_words(state, *receiver, *more),
     )

@@ -26,6 +26,7 @@ from ouvrage.agent.probing.memory import Key, Memory
 from ouvrage.agent.probing.now import CheckNow, Dropped, Now, ProbeNow
 from ouvrage.agent.probing.probes import BY_NAME, FEW, PROBES, Probe
 from ouvrage.agent.probing.settings import Settings
+from ouvrage.agent.probing.wall import answer_of, hour_after, hour_stated
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
 from ouvrage.base.time import MINUTE
@@ -160,7 +161,17 @@ class Core:
         if probe.name == "kernel_log":
             self._facts += self._events.over(answer)
             self.news |= bool(case.values["lines"])
+        if probe.name == "wall":
+            self._count_the_wall(answer)
         return answer
+
+    def _count_the_wall(self, answer: Answer) -> None:
+        """Energy of hours that are over, for the books of whoever keeps them here."""
+        values = answer.values or {}
+        now = answer_of(values["power_mw"], values["energy_uj"], answer.at_us, answer.monotonic_us)
+        self.memory.hour, over = hour_after(self.memory.hour, now)
+        if self._settings.keeps_books:
+            self._facts += [hour_stated(each, self.node) for each in over]
 
     def _state_inventory(self, answer: Answer) -> None:
         """State what the machine is made of: once in each boot, and where it differs from what was stated last."""

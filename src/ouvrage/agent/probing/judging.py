@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ouvrage.adapters.nvml_health import seen_of
 from ouvrage.agent.probing.asking import STUCK, Answer
 from ouvrage.agent.probing.memory import Memory
 from ouvrage.agent.probing.probes import BY_NAME
@@ -19,7 +18,7 @@ from ouvrage.agent.probing.settings import Settings
 from ouvrage.health.disks import check_disk
 from ouvrage.health.driver_lines import Merged, driver_lines, merged, pci_name
 from ouvrage.health.findings import result_of, unknown
-from ouvrage.health.gpus import check_gpus
+from ouvrage.health.gpus import check_gpus, gpu_seen
 from ouvrage.health.host import (
     Clock,
     MemoryController,
@@ -131,7 +130,7 @@ def _gpu(case: Case) -> list[Judged]:
     earlier: list[Seen] = []
     if case.before is not None and case.before.values is not None:
         then, told = case.before.monotonic_us, case.before.values["gpus"]
-        earlier = [seen_of({**values, "monotonic_us": then}, 0) for values in told]
+        earlier = [gpu_seen({**values, "monotonic_us": then}, 0) for values in told]
     results = check_gpus(seen, case.rules, expected, earlier)
     if not any(each.device is None for each in results):
         good = f"{len(seen)} GPUs answered"
@@ -144,7 +143,7 @@ def _gpu_seen(values: dict[str, Any], case: Case) -> Seen:
     place = f"index {values.get('index')}"
     if not values.get("uuid") and place in case.memory.uuids:
         values["uuid"] = case.memory.uuids[place]  # a GPU that is lost tells its place alone
-    seen = seen_of({**values, "monotonic_us": case.now_us}, 0)
+    seen = gpu_seen({**values, "monotonic_us": case.now_us}, 0)
     device, up = seen.device or "", values.get("nvlinks_up")
     address = pci_name(str(values.get("pci") or ""))
     if address is not None and values.get("uuid"):
@@ -205,7 +204,8 @@ def _files(case: Case) -> list[Judged]:
 
 
 def _mount(told: Mapping[str, Any]) -> Mount:
-    return Mount(**{**told, "options": tuple(told["options"])})
+    named: dict[str, Any] = {**told, "options": tuple(told["options"])}
+    return Mount(**named)
 
 
 def _smart(case: Case) -> list[Judged]:

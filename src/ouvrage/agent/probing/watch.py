@@ -36,11 +36,13 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import MINUTE, SECOND
 from ouvrage.health.xid import Rules
 from ouvrage.ledger.stated import Stated
-from ouvrage.model.health import CRITICAL, OK, WARN, CheckResult
+from ouvrage.model.health import OK, WARN, CheckResult
 
 _LONGEST_WAIT_S = 1.0
 _DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
-_KEEPS_OUT_US = 5 * SECOND
+_SAYS_US = 10 * MINUTE
+"""So long it is said that something was dropped."""
+_KEEPS_OUT_US = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ class Supervisor:
         self._answers: dict[str, Answer] = {}
         self._stopping = False
         self._dropped_before = 0
+        self._dropped_us: int | None = None
 
     def run(self) -> None:
         """Watch until SIGTERM or SIGINT."""
@@ -123,15 +126,26 @@ class Supervisor:
                 self._spool.add(self._unwritten, memory_json(self.core.memory))
                 self._unwritten, self.core.news = [], False
             except OSError as error:
-                self._tell(CRITICAL, f"facts wait for room: {error.strerror}", at, now)
+                self._tell(WARN, f"facts wait for room: {error.strerror}", at, now)
         self.core.dropped = Dropped(telemetry=self._readings.dropped, facts=0)
         if self._readings.dropped != self._dropped_before:
-            self._dropped_before = self._readings.dropped
+            self._dropped_before, self._dropped_us = self._readings.dropped, now
+        if self._dropped_us is not None and now - self._dropped_us < _SAYS_US:
             self._tell(WARN, "the disk is full: readings are dropped, facts are kept", at, now)
         elif not self._unwritten:
             self._tell(OK, "every fact is on the disk", at, now)
-        with suppress(OSError):
-            write_now(self._state, self.core.view(at, now))
+        self._show(at, now)
+
+    def _show(self, at: int, now: int) -> None:
+        """Replace the view; on a full disk readings make room for it."""
+        for _ in range(2):
+            try:
+                write_now(self._state, self.core.view(at, now))
+            except OSError:
+                if not self._readings.give_room():
+                    return
+            else:
+                return
 
     def _tell(self, verdict: str, words: str, at: int, now: int) -> None:
         rule = "" if verdict == OK else "agent-disk-full"
@@ -154,6 +168,7 @@ class _Delivery:
         self._pause_us = _DELIVER_FIRST_US
         self._began_us = 0
         self._next_us = 0
+        self._waits_us: int | None = None
 
     def look(self, now: int, *, free: bool) -> None:
         """Start it or see how it ended, where it is time; ``free``: nothing else that is passing runs."""
@@ -167,9 +182,10 @@ class _Delivery:
             self._next_us = now + self._pause_us
         if not self._words or now < self._next_us or self._spool.empty:
             return
-        if free or now > self._next_us + _KEEPS_OUT_US:
+        self._waits_us = now if self._waits_us is None else self._waits_us
+        if free or now > self._waits_us + _KEEPS_OUT_US:
             self._next_us = now + _DELIVER_FIRST_US
-            self._began_us = now
+            self._began_us, self._waits_us = now, None
             with suppress(OSError):
                 self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
 
