@@ -11,6 +11,7 @@ import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
+from ouvrage.cli.node_audit import node_audit
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
@@ -26,7 +27,12 @@ def node() -> None:
     \b
     ouvrage node enrol        gives a one-time token for another machine's runner
     ouvrage node list
+    ouvrage node audit        is the machine you are on safe enough for strangers' work?
+    ouvrage node qualify      can it do what a class of work needs, for as long as it takes?
     """
+
+
+node.add_command(node_audit)
 
 
 @node.command()
