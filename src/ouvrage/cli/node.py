@@ -12,6 +12,8 @@ import click
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
 from ouvrage.cli.node_audit import node_audit
+from ouvrage.cli.node_certificates import node_certificates
+from ouvrage.cli.node_qualify import node_qualify
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
@@ -32,7 +34,8 @@ def node() -> None:
     """
 
 
-node.add_command(node_audit)
+for _verb in (node_audit, node_certificates, node_qualify):
+    node.add_command(_verb)
 
 
 @node.command()

@@ -14,13 +14,16 @@ from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.grades import Grade
 from ouvrage.base.names import check_name, named
+from ouvrage.books.proven import Owned
+from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.talking import talk
+from ouvrage.health.service_level import Moved
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of, read
 from ouvrage.ledger.lines import fact_line
 from ouvrage.ledger.view import in_force
-from ouvrage.model.health import NodeAudited, NodeCertificate
+from ouvrage.model.health import NodeAudited, NodeCertificate, StateMove
 from ouvrage.model.sites import Node
 
 Kind = TypeVar("Kind")
@@ -67,3 +70,27 @@ def push(node: str, facts: Sequence[Fact]) -> Any:
     """Tell the platform that a node is part of what was proved of it."""
     with talk() as server:
         return server.post(f"/v1/nodes/{node}/proofs", {"facts": [fact_line(f) for f in facts]})
+
+
+def owned_node(node: str, channel: str | None, at_us: int) -> Owned | None:
+    """The machine in its owner's books; None where they do not know it."""
+    with opened() as ledger:
+        record = books_of(ledger, None).record
+    site = next((n.value.site for n in reversed(record.nodes) if n.value.node == node), None)
+    held = None if site is None else record.site(site)
+    if site is None or held is None:
+        return None
+    return Owned(
+        record=record, node=node, site=site, currency=held.value.currency, channel=channel, at_us=at_us
+    )  # fmt: skip
+
+
+def moves_of(node: str) -> list[Moved]:
+    """The moves between states that are on record of a machine and its devices."""
+    with opened() as ledger:
+        entries = in_force(ledger.store.records(kind=StateMove.KIND))
+    return [
+        Moved(at_us=each.fact.valid_from, move=value, key=each.fact.key)
+        for each in entries
+        if isinstance(value := read(each.fact), StateMove) and value.node == node
+    ]

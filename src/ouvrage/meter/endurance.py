@@ -30,6 +30,8 @@ US = 1_000_000
 LOOK_US = 5 * US
 DISK_BYTES = 256 << 20
 GPU_DEADLINE_S = 30
+LEAST_TOLD = 10
+"""Seconds in a fifth of the load from which on it shows whether cores got slower."""
 Tell = Callable[[Fraction, str], None]
 """How much of the load is over, from 0 to 1, and words about the machine now."""
 
@@ -48,12 +50,12 @@ class Plan:
 
 @dataclass(slots=True)
 class Part:
-    """One child and what it has said: its kind, work done a second, errors, and whether it came to its end."""
+    """One child and what it has said: its kind, work with its processor time, errors, whether it came to its end."""
 
     kind: str
     child: subprocess.Popen[bytes]
     rest: bytes = b""
-    rates: list[tuple[int, int]] = field(default_factory=list)
+    rates: list[tuple[int, int, int]] = field(default_factory=list)
     done: int = 0
     wrong: int = 0
     over: bool = False
@@ -65,7 +67,7 @@ class Part:
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
             told: dict[str, Any] = json.loads(line)
-            self.rates.append((told["t"], told["done"]))
+            self.rates.append((told["t"], told["done"], told["cpu"]))
             self.done += told["done"]
             self.wrong += told["wrong"]
             self.over = self.over or told["over"]
@@ -246,18 +248,25 @@ def _checked(id: str, unit: str, how: str, wrong: int, done: int) -> HostReading
 
 
 def _kept(cpus: Sequence[Part]) -> HostReading:
-    """The speed at the end as a share of that at the begin: of the last fifth and the first."""
-    early = late = 0
+    """The speed at the end as a share of that at the begin: of the last fifth and the first.
+
+    By processor time, so that neighbours on this machine do not pass for heat.
+    """
+    early, late = Fraction(0), Fraction(0)
     for part in cpus:
         rates = part.rates[1:-1]  # the first holds the start, the last is shorter than the others
-        fifth = max(1, len(rates) // 5)
-        if len(rates) >= 2:
-            early += sum(done for _, done in rates[:fifth])
-            late += sum(done for _, done in rates[-fifth:])
+        fifth = len(rates) // 5
+        if fifth >= LEAST_TOLD:
+            early += _speed(rates[:fifth])
+            late += _speed(rates[-fifth:])
     if not early:
         return reading("cpu.kept", "%", "the load was too short to tell")
-    how = "what was compressed in the last fifth of the time, of that in the first"
-    return _exact("cpu.kept", "%", how, Fraction(100 * late, early))
+    how = "what a core compressed for its time in the last fifth, of that in the first"
+    return _exact("cpu.kept", "%", how, 100 * late / early)
+
+
+def _speed(rates: Sequence[tuple[int, int, int]]) -> Fraction:
+    return Fraction(sum(done for _, done, _ in rates), max(1, sum(cpu for _, _, cpu in rates)))
 
 
 def _of_machine(plan: Plan, seen: Watched, rises: int | None) -> Iterator[HostReading]:

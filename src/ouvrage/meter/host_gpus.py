@@ -292,4 +292,19 @@ def _held(part: str, rows: Sequence[Reading], running: _Running) -> list[HostRea
         found.append(
             reading("gpu.throttled", "%", "of the readings under load", share, share, part=part)
         )
+    return [*found, *_heat(part, busy)]
+
+
+def _heat(part: str, busy: Sequence[Reading]) -> list[HostReading]:
+    """How hot a busy card became, and what it took on average by its own sensor."""
+    found: list[HostReading] = []
+    heats = [v for row in busy if (v := row[PLACE["temperature_c"]]) is not None]
+    if heats:
+        most, how = max(heats), f"the most of {len(heats)} readings under load"
+        found.append(reading("gpu.temperature", "°C", how, most, most, part=part))
+    taken = [v for row in busy if (v := row[PLACE["power_usage_mw"]]) is not None]
+    if taken:
+        watts = Fraction(round(Fraction(sum(taken), len(taken))), 1000)
+        how = f"mean of {len(taken)} readings of its own sensor under load"
+        found.append(reading("gpu.power", "W", how, watts, watts, part=part))
     return found

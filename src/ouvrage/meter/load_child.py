@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.clock import monotonic_us, own_cpu_us
 from ouvrage.adapters.load_work import keep_core_busy, keep_disk_busy, keep_memory_busy
 from ouvrage.adapters.parent_death import end_with_the_parent
 
@@ -28,6 +28,7 @@ class Account:
         self._output = output
         self._due = monotonic_us() + told_us
         self._done = self._wrong = 0
+        self._cpu = own_cpu_us()
 
     def step(self, done: int, wrong: int) -> bool:
         """Count; False when the time is up, and then all is told."""
@@ -37,7 +38,10 @@ class Account:
         over = now >= self._until
         if over or now >= self._due:
             self._due = now + self._every
-            line = {"t": now, "done": self._done, "wrong": self._wrong, "over": over}
+            cpu = own_cpu_us()
+            told = {"done": self._done, "wrong": self._wrong, "over": over}
+            line = {"t": now, "cpu": cpu - self._cpu, **told}
+            self._cpu = cpu
             os.write(self._output, json.dumps(line).encode() + b"\n")
             self._done = self._wrong = 0
         return not over
