@@ -1,0 +1,126 @@
+"""A machine under load: what is told of it, parts that die, a plug that answers, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from ouvrage.meter import endurance
+from ouvrage.meter.endurance import Part, Plan, endure
+from ouvrage.model.hosts import HostReading
+
+
+@pytest.fixture
+def plug() -> Iterator[str]:
+    """A Shelly plug that reads 421.5 W."""
+
+    class Plug(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"apower": 421.5, "aenergy": {"total": 1.0}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Plug) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/rpc/Switch.GetStatus?id=0"
+        server.shutdown()
+        thread.join()
+
+
+def plan(place: Path, **more: object) -> Plan:
+    values: dict[str, object] = {
+        "seconds": 0.6, "directory": str(place), "memory_percent": 1, "gpu": None, "wall": None, "sys": str(place),
+    }  # fmt: skip
+    return Plan(**{**values, **more})  # type: ignore[arg-type]
+
+
+def by_id(found: list[HostReading]) -> dict[str, HostReading]:
+    return {each.id: each for each in found}
+
+
+def test_every_part_is_kept_busy_for_as_long_as_asked(
+    tmp_path: Path, plug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endurance, "DISK_BYTES", 16 << 20)
+    told: list[Fraction] = []
+    found = by_id(endure(plan(tmp_path, wall=plug), lambda share, _: told.append(share)))
+    assert Fraction(found["load.time"].low or 0) >= Fraction(1, 100)
+    assert (found["load.lost"].low, found["cpu.errors"].low) == ("0", "0")
+    assert (found["memory.errors"].low, found["disk.errors"].low) == ("0", "0")
+    assert Fraction(found["memory.tested"].low or 0) > 0
+    assert found["cpu.kept"].how == "the load was too short to tell"
+    assert (found["cpu.temperature"].low, found["cpu.temperature"].how) == (None, "no sensor tells it")  # fmt: skip
+    assert found["power.wall"].low == found["power.wall_most"].low == "421.5"
+    assert told[0] < told[-1] <= 1
+    assert told == sorted(told)
+
+
+def test_a_part_that_dies_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endurance, "DISK_BYTES", 16 << 20)
+    parts: list[Part] = []
+    started = endurance._started
+
+    def keep(kind: str, settings: dict[str, object]) -> Part:
+        parts.append(started(kind, settings))
+        return parts[-1]
+
+    def kill(share: Fraction, _: str) -> None:
+        if share > Fraction(1, 4):
+            for part in parts:
+                if part.kind == "memory":
+                    part.child.kill()
+
+    monkeypatch.setattr(endurance, "_started", keep)
+    found = by_id(endure(plan(tmp_path), kill))
+    assert found["load.lost"].low == "1"
+    assert "memory" in found["load.lost"].how
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[Part] = []
+    started = endurance._started
+
+    def keep(kind: str, settings: dict[str, object]) -> Part:
+        parts.append(started(kind, settings))
+        return parts[-1]
+
+    def interrupt(_: Fraction, __: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(endurance, "_started", keep)
+    with pytest.raises(KeyboardInterrupt):
+        endure(plan(tmp_path, seconds=60), interrupt)
+    assert parts
+    assert all(part.child.returncode is not None for part in parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_takes_no_file_is_a_part_that_ended(tmp_path: Path) -> None:
+    found = by_id(endure(plan(tmp_path, directory=str(tmp_path / "none")), lambda *_: None))
+    assert found["load.lost"].how == "ended early: disk"
+    assert found["disk.errors"].low is None
+
+
+def test_cores_that_get_slower(tmp_path: Path) -> None:
+    def core(rates: list[tuple[int, int, int]]) -> Part:
+        return Part(kind="cpu", child=None, rates=rates)  # type: ignore[arg-type]
+
+    # Half of the processor time and half of the work: a neighbour. Half of the work alone: heat.
+    neighbour = [(n, 100, 100) if n < 30 else (n, 50, 50) for n in range(62)]
+    heat = [(n, 100, 100) if n < 30 else (n, 50, 100) for n in range(62)]
+    assert endurance._kept([core(neighbour)]).low == "100"
+    assert endurance._kept([core(heat), core(heat)]).low == "50"
