@@ -103,7 +103,9 @@ def test_what_is_read_of_a_machine(tmp_path: Path) -> None:
     assert seen.upgrades.on
     assert seen.upgrades.left_alone == {"nvidia-driver-570", "libnvidia-compute-570"}
     (gpu,) = seen.gpus
-    assert (gpu.group, gpu.others) == ("14", ("0000:02:00.0",)), "a bridge and its own sound don't count"
+    assert (gpu.group, gpu.others) == ("14", ("0000:02:00.0",)), (
+        "a bridge and its own sound don't count"
+    )
     assert seen.networks is not None
     assert seen.networks.bmc
     assert seen.networks.way_out == {"eth0"}

@@ -45,9 +45,7 @@ def test_nothing_is_offered_to_strangers_before_isolation_and_audit(working: Wor
     assert "node-1: no audit is on record" in said
     taken = _prove(working, proof_line(GOOD))
     assert taken["results"] == ["accepted"]
-    assert taken["against"] == [
-        "node-1: sandbox is not proven there (ouvrage doctor --isolation)"
-    ]
+    assert taken["against"] == ["node-1: sandbox is not proven there (ouvrage doctor --isolation)"]
     assert "sandbox is not proven" in _refused(working)
     working.offer("kept", audience="tenants")  # whom one knows is another matter
 
@@ -159,4 +157,6 @@ def test_other_facts_and_the_platform_s_own_are_not_taken(working: Working):
     own = proof_line(GOOD, source=working.server.platform.source)
     made_up = replace(proof_fact(GOOD), kind="platform.fence", payload=canonical({}))
     for line in (own, fact_line(made_up)):
-        assert working.owner("POST", "/v1/nodes/node-1/proofs", {"facts": [line]}).status_code == 422
+        assert (
+            working.owner("POST", "/v1/nodes/node-1/proofs", {"facts": [line]}).status_code == 422
+        )

@@ -86,9 +86,7 @@ def nccl(gpus: int) -> tuple[Fraction, str]:
     """The bus bandwidth of the largest size around all GPUs, as nccl-tests measures it."""
     if gpus < 2:
         raise NotRun("it takes two GPUs or more")
-    said = _said(
-        ("all_reduce_perf", "-b", "8M", "-e", "8G", "-f", "2", "-g", str(gpus)), 600
-    )
+    said = _said(("all_reduce_perf", "-b", "8M", "-e", "8G", "-f", "2", "-g", str(gpus)), 600)
     test = link_test_in(said, run="", source="")
     if test is None:
         raise NotRun("nccl-tests printed no table")

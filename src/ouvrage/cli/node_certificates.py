@@ -20,7 +20,11 @@ from ouvrage.model.health import NodeCertificate
 
 @click.command("certificates")
 @click.argument("node", metavar="[NODE]", required=False)
-@click.option("--elsewhere", is_flag=True, help="The node is another machine: do not compare its parts with this one's.")
+@click.option(
+    "--elsewhere",
+    is_flag=True,
+    help="The node is another machine: do not compare its parts with this one's.",
+)
 @click.option("--proc", metavar="DIR", default="/proc", help="Stands in for /proc.")
 @click.option("--sys", metavar="DIR", default="/sys", help="Stands in for /sys.")
 @json_option
@@ -42,7 +46,9 @@ def node_certificates(
 
 def _words(node: str, found: list[Standing]) -> str:
     if not found:
-        return f"{node} has no certificate yet.\nProve it: ouvrage node qualify {node} --for inference"
+        return (
+            f"{node} has no certificate yet.\nProve it: ouvrage node qualify {node} --for inference"
+        )
     good = sum(1 for each in found if each.holds)
     lines = [f"{good} of {len(found)} certificates of {node} count.", ""]
     for each in found:

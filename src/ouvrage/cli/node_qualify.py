@@ -65,19 +65,56 @@ class Wanted:
 
 @click.command("qualify")
 @click.argument("node", metavar="[NODE]", required=False)
-@click.option("--for", "work_class", metavar="CLASS", required=True, help="foundation-training, fine-tuning, inference, image, video, rendering or batch.")
-@click.option("--minutes", metavar="N", type=click.FloatRange(0.02, 20_160), help="Of sustained load (30).")
-@click.option("--long", is_flag=True, help="48 hours of it, as hosting wants: a longer certificate.")
-@click.option("--dir", "directory", metavar="DIR", default=".", help="A directory on the disk that work will use.")
-@click.option("--memory-share", metavar="PERCENT", type=click.IntRange(1, 90), default=50, help="Of memory to test (50).")
-@click.option("--load-command", "load", metavar="CMD", help="What keeps the GPUs busy for that long; ended after.")
-@click.option("--wall-meter", "wall", metavar="URL", help="A plug that tells the power: Shelly, Tasmota.")
-@click.option("--network-peer", "url", metavar="URL", help="A server to measure against (GET, POST).")
-@click.option("--peer-mbit", "mbit", metavar="N", type=click.IntRange(1), help="How fast its own line is.")
-@click.option("--channel", metavar="NAME", help="Where it is to be sold: its fee raises the price floor.")
+@click.option(
+    "--for",
+    "work_class",
+    metavar="CLASS",
+    required=True,
+    help="foundation-training, fine-tuning, inference, image, video, rendering or batch.",
+)
+@click.option(
+    "--minutes", metavar="N", type=click.FloatRange(0.02, 20_160), help="Of sustained load (30)."
+)
+@click.option(
+    "--long", is_flag=True, help="48 hours of it, as hosting wants: a longer certificate."
+)
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    default=".",
+    help="A directory on the disk that work will use.",
+)
+@click.option(
+    "--memory-share",
+    metavar="PERCENT",
+    type=click.IntRange(1, 90),
+    default=50,
+    help="Of memory to test (50).",
+)
+@click.option(
+    "--load-command",
+    "load",
+    metavar="CMD",
+    help="What keeps the GPUs busy for that long; ended after.",
+)
+@click.option(
+    "--wall-meter", "wall", metavar="URL", help="A plug that tells the power: Shelly, Tasmota."
+)
+@click.option(
+    "--network-peer", "url", metavar="URL", help="A server to measure against (GET, POST)."
+)
+@click.option(
+    "--peer-mbit", "mbit", metavar="N", type=click.IntRange(1), help="How fast its own line is."
+)
+@click.option(
+    "--channel", metavar="NAME", help="Where it is to be sold: its fee raises the price floor."
+)
 @click.option("--proc", metavar="DIR", default="/proc", help="Stands in for /proc.")
 @click.option("--sys", metavar="DIR", default="/sys", help="Stands in for /sys.")
-@click.option("--push", "pushed", is_flag=True, help="Also tell the platform that the node is part of.")
+@click.option(
+    "--push", "pushed", is_flag=True, help="Also tell the platform that the node is part of."
+)
 @json_option
 @plain_option
 def node_qualify(node: str | None, pushed: bool, as_json: bool, plain: bool, **asked: Any) -> int:
@@ -220,5 +257,3 @@ def _health(wanted: Wanted, took_us: int) -> HostReading:
     looked = sum(1 for each in wholes if not is_absent(each))
     how = f"{looked} checks afterwards" + "".join(f"; {e.check}: {e.reasons[0]}" for e in bad)
     return reading("health.verdict", "checks", how, len(bad), len(bad))
-
-

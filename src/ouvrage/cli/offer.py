@@ -56,7 +56,9 @@ def offer() -> None:
 @click.option("--channel", metavar="NAME", default="own-tenants", help="Where it is sold.")
 @click.option("--node", "nodes", metavar="NAME", multiple=True, help="Only from these nodes.")
 @click.option("--isolation", type=click.Choice(ISOLATIONS), default="sandbox", show_default=True)
-@click.option("--anyway", is_flag=True, help="To strangers though its machines are not proven; with --why.")
+@click.option(
+    "--anyway", is_flag=True, help="To strangers though its machines are not proven; with --why."
+)
 @click.option("--why", metavar="TEXT", default="", help="Your reason, which stays on record.")
 @click.option("--sla", metavar="TEXT", help="What is promised.")
 @click.option("--document", metavar="TEXT", help="The terms, or their address.")

@@ -223,12 +223,21 @@ def _component(component: str) -> Judge:
             return _result(component, UNKNOWN, "no-version", words)
         known = [each for each in table.escapes if each.component == component]
         open_ = [e for e in known if not carries(version, e.fixed, e.mended)]
-        left = sorted((e for e in open_ if e.cve not in said.mended), key=lambda e: -weight(e.verdict))
+        left = sorted(
+            (e for e in open_ if e.cve not in said.mended), key=lambda e: -weight(e.verdict)
+        )
         evidence = [Named(name="version", value=version)]
         if left:
-            reasons = [f"{component} {version} has {e.cve}: {e.what}; mended in {', '.join(e.fixed)}" for e in left]
+            reasons = [
+                f"{component} {version} has {e.cve}: {e.what}; mended in {', '.join(e.fixed)}"
+                for e in left
+            ]
             return _result(component, left[0].verdict, left[0].cve, *reasons, evidence=evidence)
-        told = f"; its distribution mended {', '.join(e.cve for e in open_)}, as you say" if open_ else ""
+        told = (
+            f"; its distribution mended {', '.join(e.cve for e in open_)}, as you say"
+            if open_
+            else ""
+        )
         words = f"{component} {version} has none of {len(known)} known escapes{told}"
         return _result(component, OK, "mended", words, evidence=evidence)  # fmt: skip
 
@@ -237,12 +246,18 @@ def _component(component: str) -> Judge:
 
 def _iommu(seen: HostSeen, _table: AuditTable, _said: Said) -> CheckResult:
     if not seen.gpus:
-        return _result("iommu", OK, "none", "no GPU is here that could be passed to a virtual machine")
+        return _result(
+            "iommu", OK, "none", "no GPU is here that could be passed to a virtual machine"
+        )
     without = [each.address for each in seen.gpus if each.group is None]
     if without:
         words = f"{len(without)} of {len(seen.gpus)} GPUs are in no IOMMU group: no GPU can be given to a virtual machine, and a device may reach all memory"
         return _result("iommu", WARN, "off", words)
-    shared = [f"{each.address} shares its group with {', '.join(each.others)}" for each in seen.gpus if each.others]
+    shared = [
+        f"{each.address} shares its group with {', '.join(each.others)}"
+        for each in seen.gpus
+        if each.others
+    ]
     if shared:
         return _result("iommu", WARN, "shared", *shared)
     return _result("iommu", OK, "apart", f"each of {len(seen.gpus)} GPUs has an IOMMU group of its own")  # fmt: skip
@@ -267,7 +282,12 @@ def _admin(seen: HostSeen, _table: AuditTable, said: Said) -> CheckResult:
         if held.bmc:
             words = "a management controller is here, and nobody said which network is the admins' own: --admin-network 10.9.0.0/24"
             return _result("admin-network", WARN, "not-said", words)
-        return _result("admin-network", OK, "none", "no management controller is here, and no admin network was named")
+        return _result(
+            "admin-network",
+            OK,
+            "none",
+            "no management controller is here, and no admin network was named",
+        )
     admin = said.admin
     near = {interface for interface, network in held.near if network.overlaps(admin)}
     if near & held.way_out:

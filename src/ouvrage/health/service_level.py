@@ -60,7 +60,9 @@ def promise(
     from_us = min(stay.from_us for stay in known)
     days = Fraction(now_us - from_us, DAY_US)
     if days < least_days:
-        return Promise(percent=None, how=f"{float(days):.1f} days of record; {least_days} are needed")
+        return Promise(
+            percent=None, how=f"{float(days):.1f} days of record; {least_days} are needed"
+        )
     devices = sorted({stay.device for stay in known if stay.device is not None}) or ["the machine"]
     records = [availability(device, known, from_us, now_us) for device in devices]
     shares = [(_with_one_more(each, repair_us), each) for each in records]
