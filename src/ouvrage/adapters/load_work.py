@@ -51,7 +51,8 @@ def keep_memory_busy(size: int, step: Step) -> None:
             if not step(0, 0):
                 return
         for place, block in enumerate(blocks):
-            wrong = int(block != made[(place + passed) % len(made)])
+            expected: bytes | bytearray = made[(place + passed) % len(made)]
+            wrong = int(block != expected)
             if not step(MEMORY_BLOCK, wrong):
                 return
         passed += 1
