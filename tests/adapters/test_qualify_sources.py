@@ -207,7 +207,7 @@ def test_memory_that_does_not_keep_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     class Fades(list[bytes]):
         """What was written to the second place is something else when it is compared."""
 
-        def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        def __getitem__(self, place):
             kept = super().__getitem__(place)
             return b"\x01" + kept[1:] if next(reads) == 4 else kept
 

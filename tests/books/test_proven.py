@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from ouvrage.adapters.audit_tables import need_table
 from ouvrage.base.grades import Grade
@@ -18,22 +19,22 @@ BOUNDS = need_table().bounds
 NOTHING = Promise(percent=None, how="no record")
 
 
-def _known(value: object) -> Known[object]:
+def _known(value: Any) -> Known[Any]:
     return Known(value=value, valid_from=0, valid_to=None, grade=Grade.REPORTED, key="k", said_by="the owner")  # fmt: skip
 
 
 def _owned(channel: str | None = None, **terms: str) -> Owned:
     """A machine at a site; ``terms`` as ``site_electricity="0.30"``."""
-    held: dict[tuple[str, str], tuple[object, ...]] = {}
+    held: dict[tuple[str, str], tuple[Any, ...]] = {}
     for word, value in terms.items():
         sort, _, name = word.partition("_")
         about = {"site": "site:home", "node": "node:rig", "channel": f"channel:{channel}"}[sort]
         held[about, name] = (_known(Term(about=about, name=name, value=value, unit="x", said_by="the owner")),)  # fmt: skip
     record = OwnerRecord(
-        sites=(_known(Site(site="home", currency="EUR", zone="UTC")),),  # type: ignore[arg-type]
-        nodes=(_known(Node(node="rig", site="home")),),  # type: ignore[arg-type]
-        terms=held,  # type: ignore[arg-type]
-        placed={}, inside={}, homes={"rig": (_known(Node(node="rig", site="home")),)},  # type: ignore[dict-item]
+        sites=(_known(Site(site="home", currency="EUR", zone="UTC")),),
+        nodes=(_known(Node(node="rig", site="home")),),
+        terms=held,
+        placed={}, inside={}, homes={"rig": (_known(Node(node="rig", site="home")),)},
     )  # fmt: skip
     return Owned(record=record, node="rig", site="home", currency="EUR", channel=channel, at_us=AT_US)  # fmt: skip
 
@@ -42,8 +43,8 @@ def _wall(mean: int, most: int) -> list[HostReading]:
     return [reading("power.wall", "W", "the plug", mean, mean), reading("power.wall_most", "W", "the plug", most, most)]  # fmt: skip
 
 
-def _value(found: object, name: str) -> tuple[str | None, str, str]:
-    return next((f.value, f.grade, f.how) for f in found if f.name == name)  # type: ignore[attr-defined]
+def _value(found: Any, name: str) -> tuple[str | None, str, str]:
+    return next((f.value, f.grade, f.how) for f in found if f.name == name)
 
 
 def test_the_floor_is_power_with_cooling_over_what_the_channel_leaves():

@@ -45,7 +45,7 @@ def plan(place: Path, **more: object) -> Plan:
     values: dict[str, object] = {
         "seconds": 0.6, "directory": str(place), "memory_percent": 1, "gpu": None, "wall": None, "sys": str(place),
     }  # fmt: skip
-    return Plan(**{**values, **more})  # type: ignore[arg-type]
+    return Plan(**{**values, **more})
 
 
 def by_id(found: list[HostReading]) -> dict[str, HostReading]:
@@ -117,7 +117,7 @@ def test_a_directory_that_takes_no_file_is_a_part_that_ended(tmp_path: Path) -> 
 
 def test_cores_that_get_slower(tmp_path: Path) -> None:
     def core(rates: list[tuple[int, int, int]]) -> Part:
-        return Part(kind="cpu", child=None, rates=rates)  # type: ignore[arg-type]
+        return Part(kind="cpu", child=None, rates=rates)
 
     # Half of the processor time and half of the work: a neighbour. Half of the work alone: heat.
     neighbour = [(n, 100, 100) if n < 30 else (n, 50, 50) for n in range(62)]
