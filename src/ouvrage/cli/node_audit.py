@@ -63,9 +63,9 @@ def node_audit(
     if root == HERE:
         name = node_named(node)
         fact = recorded(_audited(name, whole, results), grade=Grade.MEASURED)
+        wrote()
         if pushed:
             push(name, [fact])
-        wrote()
     parts = {each.check: [each] for each in results}
     if as_json:
         say_json(check_json(whole, parts))

@@ -129,9 +129,9 @@ def node_qualify(node: str | None, pushed: bool, as_json: bool, plain: bool, **a
     name = node_named(node)
     certificate = _certificate(name, wanted, as_json)
     fact = recorded(certificate, grade=Grade.MEASURED)
+    wrote()
     if pushed:
         push(name, [fact])
-    wrote()
     if as_json:
         say_json(certificate_json(certificate))
     else:
