@@ -131,6 +131,11 @@ def test_a_changed_part_or_time_ends_a_certificate(
     assert (found.reasons[0] if found.reasons else None) == reason or found.reasons[0].startswith(str(reason))  # fmt: skip
 
 
+def test_parts_that_cannot_be_read_now_are_no_change():
+    assert standing(HELD, PARTS[:1], AT_US, untold=("gpu",)).holds
+    assert standing(HELD, PARTS[:1], AT_US, untold=("disk",)).state == "void"
+
+
 def test_one_that_was_not_passed_never_counts():
     found = standing(certificate(passed=False), PARTS, AT_US)
     assert (found.state, found.reasons) == (

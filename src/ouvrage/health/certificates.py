@@ -6,7 +6,7 @@ machine's certificates speak for it. Reading parts and the clock is others'.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,12 +37,18 @@ def part_ids(parts: Iterable[Part]) -> tuple[str, ...]:
 
 
 def standing(
-    certificate: NodeCertificate, parts: Sequence[str] | None, now_us: int
-) -> Standing:  # fmt: skip
-    """How a certificate stands with the parts there are now; None: they are not known, and taken as unchanged."""
+    certificate: NodeCertificate,
+    parts: Sequence[str] | None,
+    now_us: int,
+    untold: Collection[str] = (),
+) -> Standing:
+    """How a certificate stands with the parts there are now; None: they are not known, and taken as unchanged.
+
+    So are parts of the kinds ``untold``, which could not be read now: that a serial can't be told is no change.
+    """
     if not certificate.passed:
         return Standing(certificate=certificate, state=FAILED, reasons=_failures(certificate))
-    changed = () if parts is None else _changes(certificate.parts, parts)
+    changed = () if parts is None else _changes(certificate.parts, parts, untold)
     if changed:
         return Standing(certificate=certificate, state=VOID, reasons=changed)
     if now_us >= certificate.expires_us:
@@ -60,12 +66,14 @@ def _failures(certificate: NodeCertificate) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _changes(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:
+def _changes(
+    before: Sequence[str], now: Sequence[str], untold: Collection[str]
+) -> tuple[str, ...]:
     """What is another part now, by its place; the weightiest kinds first as they come."""
     was, is_ = _by_place(before), _by_place(now)
     words: list[str] = []
     for place in sorted(was.keys() | is_.keys()):
-        if was.get(place) == is_.get(place):
+        if was.get(place) == is_.get(place) or place.partition(" ")[0] in untold:
             continue
         if place not in is_:
             words.append(f"{place} {was[place]} is gone")
