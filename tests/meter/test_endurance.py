@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from ouvrage.meter import endurance
+from ouvrage.adapters.gpu_port import PLACE
+from ouvrage.meter import endurance, host_gpus, load_child
 from ouvrage.meter.endurance import Part, Plan, endure
 from ouvrage.model.hosts import HostReading
+from tests.support.nvml import Cards, build, compiler
 
 
 @pytest.fixture
@@ -56,6 +58,7 @@ def test_every_part_is_kept_busy_for_as_long_as_asked(
     tmp_path: Path, plug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endurance, "DISK_BYTES", 16 << 20)
+    monkeypatch.setattr(endurance, "memory_share", lambda _: 16 << 20)
     told: list[Fraction] = []
     found = by_id(endure(plan(tmp_path, wall=plug), lambda share, _: told.append(share)))
     assert Fraction(found["load.time"].low or 0) >= Fraction(1, 100)
@@ -124,3 +127,41 @@ def test_cores_that_get_slower(tmp_path: Path) -> None:
     heat = [(n, 100, 100) if n < 30 else (n, 50, 100) for n in range(62)]
     assert endurance._kept([core(neighbour)]).low == "100"
     assert endurance._kept([core(heat), core(heat)]).low == "50"
+
+
+def test_readings_of_days_are_thinned_and_the_hottest_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_gpus, "MOST_KEPT", 8)
+    said = host_gpus.Said()
+    for second in range(1000):
+        row: list[int | None] = [None] * len(PLACE)
+        row[PLACE["temperature_c"]] = 93 if second == 777 else 60
+        said.keep([row, None])
+    assert len(said.readings) <= 8
+    assert said.stride >= 128
+    assert max(host_gpus._heat_of(row) for row in said.readings) == 93
+
+
+@pytest.mark.parametrize(("seconds", "every_us"), [(1, 100_000), (60, 1_000_000), (172_800, 172_800_000)])  # fmt: skip
+def test_a_child_says_no_more_than_a_thousand_lines(seconds: float, every_us: int) -> None:
+    assert load_child._every(seconds) == every_us
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
+def test_ctrl_c_ends_the_load_of_the_gpus_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards = Cards(build(tmp_path), tmp_path / "state")
+    for name, value in cards.environment.items():
+        monkeypatch.setenv(name, value)
+    pid = tmp_path / "pid"
+
+    def interrupt(_: Fraction, __: str) -> None:
+        if pid.exists() and pid.read_text().strip():
+            raise KeyboardInterrupt
+
+    load = f"echo $$ > {pid}; exec sleep 600"
+    with pytest.raises(KeyboardInterrupt):
+        endure(plan(tmp_path, seconds=30, gpu=load), interrupt)
+    assert not Path("/proc", pid.read_text().strip()).exists()

@@ -129,9 +129,18 @@ def _kind(real: str, mounts: bytes | None = None) -> str:
     return kind
 
 
+def room_for(directory: str, most: int) -> int:
+    """How much of ``most`` may be written there, in whole blocks: the last gigabyte, or twentieth, is left alone."""
+    return _room(_place(directory), most)
+
+
+def _room(place: _Place, most: int) -> int:
+    size = min(most, place.free - max(HEADROOM, place.total // 20))
+    return max(0, size - size % BLOCK)
+
+
 def _timed(place: _Place, budget: Budget) -> list[HostReading]:
-    size = min(budget.size, place.free - max(HEADROOM, place.total // 20))
-    size -= size % BLOCK
+    size = _room(place, budget.size)
     if size < LEAST:
         raise _Stopped(
             f"only {max(0, place.free) // MIB} MiB are free in {place.directory}; "

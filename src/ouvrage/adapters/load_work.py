@@ -14,9 +14,11 @@ import os
 import zlib
 from collections.abc import Callable
 
-from ouvrage.adapters.host_disk import BLOCK, aligned, nameless
+from ouvrage.adapters.cgroup import Cgroup
+from ouvrage.adapters.host_disk import BLOCK, aligned, nameless, room_for
 from ouvrage.adapters.host_speed import LEVEL, fixed_text
-from ouvrage.adapters.procfs import memory_bytes
+from ouvrage.adapters.kept_file import KeptFile, Room
+from ouvrage.adapters.procfs import memory_bytes, memory_field
 
 Step = Callable[[int, int], bool]
 """Told of work done and of errors since the last time; False: enough."""
@@ -59,15 +61,21 @@ def keep_memory_busy(size: int, step: Step) -> None:
 
 
 def memory_share(percent: int) -> int:
-    """So many percent of this machine's memory, in bytes."""
-    return (memory_bytes() or 0) * percent // 100
+    """So many percent of this machine's memory in bytes, but no more than four fifths of what is left here."""
+    meminfo = KeptFile("/proc/meminfo", Room(0)).read()
+    left = memory_field(meminfo, b"MemAvailable:")
+    limits = [size for size in (left, Cgroup(Room(0)).memory_limit_bytes) if size is not None]
+    return min([(memory_bytes() or 0) * percent // 100, *(4 * size // 5 for size in limits)])
 
 
 def keep_disk_busy(directory: str, size: int, step: Step, most: int = MOST_WRITTEN) -> None:
     """Write a file without a name and read it back, each block another one. ``OSError`` where that can't be."""
+    size = room_for(directory, size)
+    if not size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory)
     descriptor, _ = nameless(directory)
     content = hashlib.shake_128(b"ouvrage qualify").digest(BLOCK)
-    blocks, passed, written = max(1, size // BLOCK), 0, 0
+    blocks, passed, written = size // BLOCK, 0, 0
     try:
         while _one_pass(descriptor, content, blocks, passed, step, write=written < most):
             if written < most:

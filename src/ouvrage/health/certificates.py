@@ -66,9 +66,7 @@ def _failures(certificate: NodeCertificate) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _changes(
-    before: Sequence[str], now: Sequence[str], untold: Collection[str]
-) -> tuple[str, ...]:
+def _changes(before: Sequence[str], now: Sequence[str], untold: Collection[str]) -> tuple[str, ...]:
     """What is another part now, by its place; the weightiest kinds first as they come."""
     was, is_ = _by_place(before), _by_place(now)
     words: list[str] = []

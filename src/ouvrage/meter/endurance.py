@@ -23,7 +23,7 @@ from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.load_work import memory_share
 from ouvrage.adapters.procfs import memory_bytes
 from ouvrage.meter.feed import command
-from ouvrage.meter.host_gpus import Load, gpu_readings
+from ouvrage.meter.host_gpus import Load, Running, kept_busy, watched_gpus
 from ouvrage.model.hosts import HostReading, reading
 
 US = 1_000_000
@@ -31,7 +31,7 @@ LOOK_US = 5 * US
 DISK_BYTES = 256 << 20
 GPU_DEADLINE_S = 30
 LEAST_TOLD = 10
-"""Seconds in a fifth of the load from which on it shows whether cores got slower."""
+"""Times that a core must have told in a fifth of the load, for it to show whether it got slower."""
 Tell = Callable[[Fraction, str], None]
 """How much of the load is over, from 0 to 1, and words about the machine now."""
 
@@ -103,12 +103,14 @@ def endure(plan: Plan, tell: Tell) -> list[HostReading]:
     watched, before = Watched(), temperatures.throttles(plan.sys)
     parts = [_started(kind, settings) for kind, settings in _settings(plan)]
     wall = None if plan.wall is None else _wall_child(plan.wall)
-    gpus = threading.Thread(target=_watch_gpus, args=(plan, watched), daemon=True)
+    load = None if plan.gpu is None else Load(command=plan.gpu, seconds=plan.seconds)
     began = monotonic_us()
-    gpus.start()
     try:
-        _listen(plan, parts, wall, watched, began, tell)
-        gpus.join(GPU_DEADLINE_S)
+        with kept_busy(load) as running:
+            gpus = threading.Thread(target=_watch_gpus, args=(running, watched), daemon=True)
+            gpus.start()
+            _listen(plan, parts, wall, watched, began, tell)
+            gpus.join(GPU_DEADLINE_S)
     finally:
         for child in (*(part.child for part in parts), *([wall] if wall else [])):
             _end(child)
@@ -148,9 +150,8 @@ def _wall_child(url: str) -> subprocess.Popen[bytes]:
     )
 
 
-def _watch_gpus(plan: Plan, watched: Watched) -> None:
-    load = None if plan.gpu is None else Load(command=plan.gpu, seconds=plan.seconds)
-    watched.gpus = gpu_readings(GPU_DEADLINE_S, load)
+def _watch_gpus(running: Running | None, watched: Watched) -> None:
+    watched.gpus = watched_gpus(GPU_DEADLINE_S, running)
 
 
 def _listen(

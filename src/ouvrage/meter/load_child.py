@@ -17,6 +17,8 @@ from ouvrage.adapters.load_work import keep_core_busy, keep_disk_busy, keep_memo
 from ouvrage.adapters.parent_death import end_with_the_parent
 
 TOLD_US = 1_000_000
+MOST_TOLD = 1000
+"""Lines that a child says at most, however long it works."""
 
 
 class Account:
@@ -47,6 +49,12 @@ class Account:
         return not over
 
 
+def _every(seconds: float) -> int:
+    """A second, less in a load of a few seconds and more in one of hours."""
+    whole = round(seconds * 1_000_000)
+    return max(whole // MOST_TOLD, min(TOLD_US, whole // 10))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Keep busy what is named, with the settings given as JSON."""
     end_with_the_parent()
@@ -56,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     if kind == "cpu" and given["cpu"] is not None:
         os.sched_setaffinity(0, {given["cpu"]})
     until = monotonic_us() + round(given["seconds"] * 1_000_000)
-    step = Account(until, min(TOLD_US, round(given["seconds"] * 100_000)), sys.stdout.fileno()).step
+    step = Account(until, _every(given["seconds"]), sys.stdout.fileno()).step
     work: dict[str, Callable[[], None]] = {
         "cpu": lambda: keep_core_busy(step),
         "memory": lambda: keep_memory_busy(given["size"], step),
