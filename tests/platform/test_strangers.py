@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from ouvrage.base.canonical import canonical
-from ouvrage.ledger.kinds import read
+from ouvrage.ledger.kinds import fact_of, read
 from ouvrage.ledger.lines import fact_line
+from ouvrage.model.health import NodeInventory, Part
 from ouvrage.model.selling import OfferOverridden
+from ouvrage.model.work import Named
 from tests.platform.working import MIDMONTH_US, Working
-from tests.support.proofs import DAY_US, audited, certificate, proof_fact, proof_line
+from tests.support.proofs import AT_US, DAY_US, audited, certificate, proof_fact, proof_line
 
 LATER = MIDMONTH_US + 30 * DAY_US
 GOOD = audited(expires_us=LATER)
@@ -86,6 +88,30 @@ def test_a_warning_or_one_good_certificate_does_not_refuse(working: Working):
     lines = [audited(verdict="WARN", expires_us=LATER), failed, good]
     assert _prove(working, *map(proof_line, lines))["against"] == []
     _open(working)
+
+
+def test_a_part_that_was_changed_since_voids_it(working: Working):
+    twin = working.node()
+    good = certificate(expires_us=LATER)
+    _prove(working, proof_line(GOOD), proof_line(good))
+
+    def told(serial: str, at_us: int) -> None:
+        part = Part(kind="disk", slot="sda", maker=None, model=None, serial=serial, version=None, size=None)  # fmt: skip
+        value = NodeInventory(node="node-1", boot="b", parts=(part,), untold=(Named(name="gpu", value="asleep"),))  # fmt: skip
+        fact = proof_fact(good, at_us=at_us)
+        fact = fact_of(
+            value, source=fact.source, id=f"inventory/{serial}", subject="node:node-1", valid_from=at_us, valid_to=None,
+            grade=fact.grade,
+        )  # fmt: skip
+        working.server.platform.store.append([fact], now_us=MIDMONTH_US, own_source="d" * 32)
+
+    told("S0", AT_US - DAY_US)  # what it had before is not what was proved
+    told("S1", AT_US + DAY_US)
+    _open(working)
+    told("S2", AT_US + 2 * DAY_US)
+    said = _refused(working, name="other")
+    assert "its certificate for batch is void: disk sda was S1 and is S2" in said
+    assert twin.node
 
 
 def test_the_last_audit_counts(working: Working):

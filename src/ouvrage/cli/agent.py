@@ -96,7 +96,7 @@ def run(
     settings = Settings(
         state=state.absolute(),
         server=_address(server),
-        name=name or _host(),
+        name=name or host_name(),
         see=tuple(_seen(each) for each in (*kept["see"], *see)),
         deny=tuple(_network(each) for each in (*kept["deny"], *deny)),
         registries=registries or tuple(kept["registries"]) or REGISTRIES,
@@ -162,7 +162,8 @@ def _address(server: str) -> str:
     return server.rstrip("/")
 
 
-def _host() -> str:
+def host_name() -> str:
+    """This machine's name as a node's: the host's, in small letters."""
     return _NAME.sub("-", os.uname().nodename.lower()).strip("-.")[:63] or "node"
 
 

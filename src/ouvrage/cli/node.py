@@ -11,9 +11,7 @@ import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
-from ouvrage.cli.node_audit import node_audit
-from ouvrage.cli.node_certificates import node_certificates
-from ouvrage.cli.node_qualify import node_qualify
+from ouvrage.cli.node_verbs import NodeVerbs
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
@@ -22,7 +20,7 @@ from ouvrage.cli.work_words import counted, lasted, moment, size
 _HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "")
 
 
-@click.group()
+@click.group(cls=NodeVerbs)
 def node() -> None:
     """Nodes: machines on which this platform runs work.
 
@@ -32,10 +30,6 @@ def node() -> None:
     ouvrage node audit        is the machine you are on safe enough for strangers' work?
     ouvrage node qualify      can it do what a class of work needs, for as long as it takes?
     """
-
-
-for _verb in (node_audit, node_certificates, node_qualify):
-    node.add_command(_verb)
 
 
 @node.command()

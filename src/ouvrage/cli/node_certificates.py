@@ -9,7 +9,8 @@ from __future__ import annotations
 import click
 
 from ouvrage.adapters.clock import now_us
-from ouvrage.adapters.parts_here import parts_here
+from ouvrage.agent.parts import inventory_now
+from ouvrage.cli.node_inventory import root_option, roots_of
 from ouvrage.cli.node_proofs import facts_of, node_named
 from ouvrage.cli.node_proved import standing_json, standing_words
 from ouvrage.cli.options import json_option, plain_option
@@ -25,18 +26,19 @@ from ouvrage.model.health import NodeCertificate
     is_flag=True,
     help="The node is another machine: do not compare its parts with this one's.",
 )
-@click.option("--proc", metavar="DIR", default="/proc", help="Stands in for /proc.")
-@click.option("--sys", metavar="DIR", default="/sys", help="Stands in for /sys.")
+@root_option
 @json_option
 @plain_option
 def node_certificates(
-    node: str | None, elsewhere: bool, proc: str, sys: str, as_json: bool, plain: bool
+    node: str | None, elsewhere: bool, root: str | None, as_json: bool, plain: bool
 ) -> int:
     """Which certificates of this machine still count? Exit code 1 where one does not."""  # fmt: skip
     name = node_named(node)
-    parts = None if elsewhere else part_ids(parts_here(proc, sys))
+    here = None if elsewhere else inventory_now(name, roots_of(root), ask_topology=False)
+    parts = None if here is None else part_ids(here.parts)
+    untold = frozenset(each.name for each in here.untold) if here is not None else frozenset()
     held = latest(each for each in facts_of(NodeCertificate) if each.node == name)
-    found = [standing(each, parts, now_us()) for each in held.values()]
+    found = [standing(each, parts, now_us(), untold) for each in held.values()]
     if as_json:
         say_json([standing_json(each) for each in found])
     else:

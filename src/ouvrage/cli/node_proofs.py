@@ -6,15 +6,15 @@ proof is a fact of this home first, whoever else is told of it.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.grades import Grade
-from ouvrage.base.names import check_name, named
+from ouvrage.base.names import check_name
 from ouvrage.books.proven import Owned
+from ouvrage.cli.agent import host_name
 from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.talking import talk
@@ -37,7 +37,7 @@ def node_named(given: str | None) -> str:
     names = {each.node for each in facts_of(Node)}
     if len(names) == 1:
         return names.pop()
-    return named(socket.gethostname().lower()) or "this-machine"
+    return host_name()
 
 
 def facts_of(kind: type[Kind], as_of: int | None = None) -> list[Kind]:

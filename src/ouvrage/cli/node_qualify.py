@@ -21,11 +21,12 @@ from ouvrage.adapters.host_disk import check_directory
 from ouvrage.adapters.host_health import memory_controllers
 from ouvrage.adapters.host_network import Peer, check_peer
 from ouvrage.adapters.other_tests import other_tests
-from ouvrage.adapters.parts_here import parts_here
+from ouvrage.agent.parts import inventory_now
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.books.proven import figures, headroom
 from ouvrage.cli.check_parts import CHECKS, Asked, is_absent
+from ouvrage.cli.node_inventory import root_option, roots_of
 from ouvrage.cli.node_proofs import moves_of, node_named, owned_node, push, recorded
 from ouvrage.cli.node_proved import certificate_json, certificate_words, progress
 from ouvrage.cli.options import json_option, plain_option
@@ -59,8 +60,7 @@ class Wanted:
     wall: str | None
     peer: Peer | None
     channel: str | None
-    proc: str
-    sys: str
+    root: str | None
 
 
 @click.command("qualify")
@@ -110,8 +110,7 @@ class Wanted:
 @click.option(
     "--channel", metavar="NAME", help="Where it is to be sold: its fee raises the price floor."
 )
-@click.option("--proc", metavar="DIR", default="/proc", help="Stands in for /proc.")
-@click.option("--sys", metavar="DIR", default="/sys", help="Stands in for /sys.")
+@root_option
 @click.option(
     "--push", "pushed", is_flag=True, help="Also tell the platform that the node is part of."
 )
@@ -164,7 +163,7 @@ def _wanted(
 
 def _certificate(node: str, wanted: Wanted, as_json: bool) -> NodeCertificate:
     table, bar = need_table(), progress(as_json)
-    parts = part_ids(parts_here(wanted.proc, wanted.sys))
+    parts = part_ids(inventory_now(node, roots_of(wanted.root), ask_topology=False).parts)
     try:
         readings = _readings(wanted, bar)
     finally:
@@ -196,10 +195,11 @@ def _readings(wanted: Wanted, bar: Any) -> list[HostReading]:
     """Everything that is measured, at rest, under load and after it."""
     plan = HostPlan(directory=wanted.directory, long=wanted.long, peer=wanted.peer, load=None)
     _, found = check_host(plan, bar.words)
-    corrected, began = _corrected(wanted.sys), monotonic_us()
+    sys = roots_of(wanted.root).sys
+    corrected, began = _corrected(sys), monotonic_us()
     found = _instead(found, endure(_load(wanted), bar.share))
     found.append(_gpus_used(found))
-    after = _corrected(wanted.sys)
+    after = _corrected(sys)
     if corrected is None or after is None:
         found.append(reading("memory.corrected", "errors", "no memory controller is watched here"))
     else:
@@ -219,7 +219,7 @@ def _load(wanted: Wanted) -> Plan:
         memory_percent=wanted.memory_share,
         gpu=wanted.load,
         wall=wanted.wall,
-        sys=wanted.sys,
+        sys=roots_of(wanted.root).sys,
     )
 
 
@@ -248,9 +248,10 @@ def _corrected(sys: str) -> int | None:
 
 def _health(wanted: Wanted, took_us: int) -> HostReading:
     """How many checks are CRITICAL, with the lines of the kernel's log since the load began."""
+    roots = roots_of(wanted.root)
     asked = Asked(
-        rules=Rules(xids=xid_table(), bounds=thresholds()), text=None, since=took_us, expect=None, paths=(),
-        memory=None, proc=wanted.proc, sys=wanted.sys, etc="/etc", kmsg="/dev/kmsg",
+        rules=Rules(xids=xid_table(), bounds=thresholds()), text=None, since=took_us, expect=None, paths=(), memory=None,
+        proc=roots.proc, sys=roots.sys, etc=roots.etc, var=roots.var, kmsg="/dev/kmsg", state=None, node=None,
     )  # fmt: skip
     wholes = [together(name, check(asked)) for name, check in CHECKS.items()]
     bad = [each for each in wholes if each.verdict == CRITICAL and not is_absent(each)]

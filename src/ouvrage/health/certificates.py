@@ -13,6 +13,8 @@ from fractions import Fraction
 from ouvrage.model.health import NodeCertificate, Part
 
 VALID, EXPIRED, VOID, FAILED = ("valid", "expired", "void", "failed")
+BINDING = ("kernel", "nvidia driver")
+"""Software that a certificate is bound to; a container runtime or a system's point release changes no result."""
 _MOST = 5
 
 
@@ -32,7 +34,8 @@ class Standing:
 
 def part_ids(parts: Iterable[Part]) -> tuple[str, ...]:
     """Parts as a certificate names them: ``kind:slot:serial``, with the version or model where there is no serial."""
-    ids = {f"{p.kind}:{p.slot}:{p.serial or p.version or p.model or p.size or '?'}" for p in parts}
+    bound = (p for p in parts if p.kind != "software" or p.slot in BINDING)
+    ids = {f"{p.kind}:{p.slot}:{p.serial or p.version or p.model or p.size or '?'}" for p in bound}
     return tuple(sorted(ids))
 
 

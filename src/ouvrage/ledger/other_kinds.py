@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ouvrage.model import (
     assets,
+    builds,
     cash,
     closings,
     cluster,
@@ -58,6 +59,7 @@ OTHER_KINDS: tuple[type, ...] = (
     sites.Term,
     assets.Asset,
     assets.AssetRetired,
+    assets.AssetPart,
     assets.Loan,
     occupancy.DeviceState,
     earnings.Earning,
@@ -101,6 +103,7 @@ OTHER_KINDS: tuple[type, ...] = (
     ingest.TelemetrySealed,
     ingest.TelemetryDropped,
     *health.HEALTH,
+    *builds.BUILDS,
     dues.LeaseCharge,
     dues.Payment,
     dues.Budget,

@@ -186,8 +186,36 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a part hangs on the PCI bus: ``slot`` its address, ``path`` the bridges from the root down to it.
+
+    ``cpus`` are the processors near to it in the kernel's form (``0-31``), ``width_max`` its lanes. None is not told.
+    """
+
+    slot: str
+    path: tuple[str, ...]
+    numa: int | None
+    cpus: str | None
+    width_max: int | None
+    speed_max: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """The nearest way between two slots, in the words of ``metering.topology.WAYS``: ``NV18``, ``PIX``, ``SYS``."""
+
+    one: str
+    other: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInventory:
-    """What a machine is made of, at this boot. The next one in the same node that differs is a change."""
+    """What a machine is made of, at this boot. The next one in the same node that differs is a change.
+
+    ``packages`` are all that are installed with their versions, ``settings`` what was set by name. ``untold`` names
+    each kind of part that could not be read, and why: nothing is known of it, which is not that there is none.
+    """
 
     KIND: ClassVar[str] = "node.inventory"
     VERSION: ClassVar[int] = 1
@@ -195,6 +223,11 @@ class NodeInventory:
     node: str
     boot: str
     parts: tuple[Part, ...]
+    packages: tuple[Named, ...] = ()
+    settings: tuple[Named, ...] = ()
+    places: tuple[Place, ...] = ()
+    ways: tuple[Way, ...] = ()
+    untold: tuple[Named, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

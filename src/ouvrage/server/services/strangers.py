@@ -11,12 +11,18 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ouvrage.base.errors import OuvrageError
-from ouvrage.health.certificates import VALID, latest, standing
+from ouvrage.health.certificates import Standing, part_ids, standing
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.lines import read_fact_line
 from ouvrage.ledger.view import in_force
-from ouvrage.model.health import CRITICAL, UNKNOWN, NodeAudited, NodeCertificate
+from ouvrage.model.health import (
+    CRITICAL,
+    UNKNOWN,
+    NodeAudited,
+    NodeCertificate,
+    NodeInventory,
+)
 from ouvrage.model.selling import OfferOverridden, OwnOffer
 from ouvrage.server.authorise import authorise, is_owner_side
 from ouvrage.server.context import Actor, Platform
@@ -83,7 +89,7 @@ def against(
     words: list[str] = []
     if isolation not in node.seen.isolations:
         words.append(f"{node.name}: {isolation} is not proven there (ouvrage doctor --isolation)")
-    audits = _said(platform, node, NodeAudited, more)
+    audits = [value for _, value in _said(platform, node, NodeAudited, more)]
     if not audits:
         words.append(f"{node.name}: no audit is on record (ouvrage node audit --push)")
     elif audits[-1].verdict in (CRITICAL, UNKNOWN):
@@ -96,23 +102,38 @@ def against(
 
 def _certificates(platform: Platform, node: NodeRow, now_us: int, more: Sequence[Fact]) -> list[str]:  # fmt: skip
     """A machine that was proved for nothing and failed at something is known to be bad; an unproved one is not."""
-    held = latest(_said(platform, node, NodeCertificate, more))
-    found = [standing(each, None, now_us) for each in held.values()]
-    if not found or any(each.state == VALID for each in found):
+    held = {value.work_class: (at, value) for at, value in _said(platform, node, NodeCertificate, more)}  # fmt: skip
+    made_of = _said(platform, node, NodeInventory, more)[-1:]
+    found = [_standing(each, at, made_of, now_us) for at, each in held.values()]
+    if not found or any(each.holds for each in found):
         return []
     worst = found[-1]
     why = f": {worst.reasons[0]}" if worst.reasons else ""
     return [f"{node.name}: its certificate for {worst.certificate.work_class} is {worst.state}{why}"]  # fmt: skip
 
 
-def _said(platform: Platform, node: NodeRow, kind: type[Kind], more: Sequence[Fact]) -> list[Kind]:
-    """What is on record of a node, under its name or its id, in order of time."""
+def _standing(
+    certificate: NodeCertificate, at_us: int, made_of: list[tuple[int, NodeInventory]], now_us: int
+) -> Standing:
+    """With the parts that the node told of since; those it had before are not what was proved."""
+    for told_us, inventory in made_of:
+        if told_us >= at_us:
+            untold = frozenset(each.name for each in inventory.untold)
+            return standing(certificate, part_ids(inventory.parts), now_us, untold)
+    return standing(certificate, None, now_us)
+
+
+def _said(
+    platform: Platform, node: NodeRow, kind: type[Kind], more: Sequence[Fact]
+) -> list[tuple[int, Kind]]:
+    """What is on record of a node, under its name or its id, with its moment, in order of time."""
     named: Any = kind
     subjects = dict.fromkeys((f"node:{node.name}", f"node:{node.node}"))
     entries = [e for s in subjects for e in platform.store.records(subject=s, kind=named.KIND)]
     facts = [*(each.fact for each in in_force(entries)), *(f for f in more if f.kind == named.KIND)]
     facts.sort(key=lambda fact: fact.valid_from)
-    return [value for fact in facts if isinstance(value := read(fact), kind)]
+    found = [(fact.valid_from, read(fact)) for fact in facts]
+    return [(at, value) for at, value in found if isinstance(value, kind)]
 
 
 def proven_nodes(
