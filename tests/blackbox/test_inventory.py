@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from ouvrage.adapters.clock import now_us
+from ouvrage.base.grades import Grade
+from ouvrage.health.certificates import part_ids
+from ouvrage.ledger.kinds import fact_of, from_plain
+from ouvrage.model.health import Part
+from ouvrage.store.store import open_store
 from tests.blackbox.home import Home, Said
 from tests.support.machine_tree import Machine
+from tests.support.proofs import certificate
 
 GPU = "pci0000:80/0000:80:01.0/0000:81:00.0"
 APT = (
@@ -183,6 +190,20 @@ def test_a_build_and_every_deviation_from_it(ouvrage: Home, machine: Machine) ->
         "package:ba*",
     ]
 
+
+def test_a_build_with_a_part_missing_or_not_told(ouvrage: Home, machine: Machine) -> None:
+    proven = ("--unproven", "--why", "the first one")
+    ask(ouvrage, "build", "save", "h100-2", "--node", *here(machine), *proven)
+    compare = (
+        "node",
+        "compare",
+        "node-2",
+        "--root",
+        str(machine.root),
+        "--build",
+        "h100-2",
+        "--plain",
+    )
     machine.table = False
     machine.write()
     assert ask(ouvrage, *compare, code=3).first.startswith("UNKNOWN (reported) node-2 deviates")
@@ -304,3 +325,35 @@ def test_hostile_files_are_refused_and_nothing_is_written(ouvrage: Home, machine
     words = ("node", "inventory", *here(machine), "--topology", str(table))
     assert "error[topology/unreadable]" in ask(ouvrage, *words, code=2).err
     assert not kept.exists()
+
+
+def _without(row: dict[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in row.items() if key != name}
+
+
+def certify(home: Home, parts: list[str], expires_us: int) -> None:
+    """A certificate in the store, as a qualification leaves it."""
+    source = (home.path / "source").read_text().strip()
+    value = certificate("node-1", parts=tuple(parts), expires_us=expires_us)
+    fact = fact_of(
+        value, source=source, id=f"node.certificate/{expires_us}", subject="node:node-1", valid_from=1,
+        valid_to=None, grade=Grade.MEASURED,
+    )  # fmt: skip
+    with open_store(home.path / "ouvrage.db") as store:
+        store.append([fact], now_us=now_us(), own_source=source)
+
+
+def test_a_build_is_saved_from_a_machine_whose_certificate_holds(
+    ouvrage: Home, machine: Machine
+) -> None:
+    told = ask(ouvrage, "node", "inventory", *here(machine), "--json").json
+    ids = list(part_ids(from_plain(Part, _without(row, "bought")) for row in told["parts"]))
+    save = ("build", "save", "h100-2", "--node", *here(machine))
+    certify(ouvrage, ids, 1)
+    assert "error[build/unproven]" in ask(ouvrage, *save, code=2).err, "it has expired"
+    certify(ouvrage, ids, 1 << 60)
+    assert "(proven by its certificate)" in ask(ouvrage, *save).first
+    assert ask(ouvrage, "build", "list", "--json").json[0]["proven_by"].endswith(str(1 << 60))
+    machine.modules = (("P0 A1", "D-1"), ("P1 A1", "D-9"))
+    machine.write()
+    assert "error[build/unproven]" in ask(ouvrage, *save, code=2).err, "a part of it is gone"

@@ -96,31 +96,33 @@ def test_a_change_is_a_warning_until_it_is_accepted() -> None:
     assert check_inventory(now, machine()).verdict == UNKNOWN, "nothing read is nothing known"
 
 
-KINDS = st.sampled_from(["gpu", "dimm", "nic", "software"])
-SERIALS = st.none() | st.sampled_from(["A", "B", "C"])
+KINDS = ("gpu", "dimm", "nic", "software")
+Row = tuple[str, str, str | None, str | None, str | None]
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(KINDS), st.sampled_from(("01", "02", "03")), st.sampled_from((None, "A", "B", "C")),
+        st.sampled_from((None, "X", "Y")), st.sampled_from((None, "1", "2")),
+    ),
+    max_size=6,
+)  # fmt: skip
+FEW = st.dictionaries(st.sampled_from(("p", "q")), st.sampled_from(("0", "1")))
 
 
-@st.composite
-def inventories(draw: st.DrawFn) -> NodeInventory:
-    """A machine with one part in a place and no serial number twice, some kinds not told."""
-    places = draw(
-        st.lists(st.tuples(KINDS, st.sampled_from(["01", "02", "03"])), unique=True, max_size=6)
-    )
-    serials: set[tuple[str, str]] = set()
-    parts: list[Part] = []
-    silent = draw(st.sets(KINDS, max_size=1))
-    for kind, slot in places:
-        serial = draw(SERIALS)
-        if serial is not None and (kind, serial) in serials:
-            serial = None
-        serials.add((kind, serial or ""))
-        if kind not in silent:
-            parts.append(
-                part(kind, slot, serial, draw(st.sampled_from(["X", "Y", None])), draw(st.sampled_from(["1", "2", None])))
-            )  # fmt: skip
-    settings = draw(st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["0", "1"])))
-    packages = draw(st.dictionaries(st.sampled_from(["p", "q"]), st.sampled_from(["0", "1"])))
-    return machine(*parts, untold=tuple(sorted(silent)), settings=settings, packages=packages)
+def made(rows: list[Row], silent: str | None, settings: dict[str, str], packages: dict[str, str]) -> NodeInventory:  # fmt: skip
+    """A machine with one part in a place and no serial number twice, one kind not told perhaps."""
+    parts: dict[tuple[str, str], Part] = {}
+    serials: set[tuple[str, str | None]] = set()
+    for kind, slot, serial, model, version in rows:
+        if kind != silent and (kind, slot) not in parts:
+            known = serial if (kind, serial) not in serials else None
+            serials.add((kind, serial))
+            parts[kind, slot] = part(kind, slot, known, model, version)
+    untold = () if silent is None else (silent,)
+    return machine(*parts.values(), untold=untold, settings=settings, packages=packages)
+
+
+def inventories() -> st.SearchStrategy[NodeInventory]:
+    return st.builds(made, ROWS, st.none() | st.sampled_from(KINDS), FEW, FEW)
 
 
 def keys(before: NodeInventory, now: NodeInventory) -> set[tuple[str, str, str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ouvrage.adapters.health_sources import NotTold
@@ -17,6 +18,7 @@ from ouvrage.adapters.packages import installed, simulated_upgrade
 from ouvrage.agent.parts import inventory_now
 from ouvrage.health.bus import link_between
 from ouvrage.health.smbios import smbios_parts, structures, told
+from ouvrage.ledger.kinds import from_plain, payload_of
 from ouvrage.model.health import NodeInventory, Part, Place
 from tests.support.machine_tree import Machine, boards, module, structure, supply
 from tests.support.nvml import Cards, build, compiler
@@ -99,6 +101,28 @@ def test_a_virtual_function_is_no_part(tmp_path: Path) -> None:
     machine.write()
     (tmp_path / "sys/devices/pci0000:00/0000:00:01.0/0000:02:00.4/physfn").mkdir()
     assert [part.slot for part in parts(read(machine), "nic")] == ["0000:02:00.0"]
+
+
+@pytest.mark.property
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    st.data(),
+    st.binary(max_size=60) | st.sampled_from([b"-1", b"9" * 30, b"\xd9\xa1", b"0", b"\x1b[2J"]),
+)
+def test_whatever_a_file_holds_the_rest_is_read(
+    tmp_path: Path, data: st.DataObject, content: bytes
+) -> None:
+    """One tree, one file of it spoilt at a time and put back."""
+    if not (tmp_path / "proc").exists():
+        Machine(tmp_path).write()
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    spoilt = data.draw(st.sampled_from(files))
+    good = spoilt.read_bytes()
+    spoilt.write_bytes(content)
+    found = read(Machine(tmp_path))
+    spoilt.write_bytes(good)
+    assert len(found.parts) > 8
+    assert from_plain(NodeInventory, json.loads(payload_of(found))) == found
 
 
 def test_an_empty_tree_has_no_part_and_says_so(tmp_path: Path) -> None:
@@ -235,10 +259,10 @@ def test_serial_numbers_come_from_the_driver_s_library(
     cards.set(count=2, gpu0__serial="1650123", gpu1__serial="1650124")
     for name, value in cards.environment.items():
         monkeypatch.setitem(os.environ, name, value)
-    found, settings = gpu_parts()
+    found, given_settings = gpu_parts()
     assert [part.serial for part in found] == ["1650123", "1650124"]
     assert len({part.slot for part in found}) == 2
-    assert all(each.name.startswith("gpu 0000:") for each in settings)
+    assert all(each.name.startswith("gpu 0000:") for each in given_settings)
     cards.set(crash=1)
     with pytest.raises(NotTold):
         gpu_parts()

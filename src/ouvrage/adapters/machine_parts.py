@@ -18,9 +18,11 @@ from ouvrage.model.health import Part, Place
 from ouvrage.model.work import Named
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _GPU = ("0x0300", "0x0302")
 _NVIDIA = "0x10de"
 _SECTOR = 512
+_PAGE = 16_384
 _BOARDS = {
     "system": ("sys_vendor", "product_name", "product_serial", "product_version"),
     "board": ("board_vendor", "board_name", "board_serial", "board_version"),
@@ -161,8 +163,7 @@ def disks(roots: Roots) -> Iterator[Part]:
         if slot in seen:
             slot = f"{slot} {name}"  # another namespace of the same drive
         seen.add(slot)
-        sectors = Path(f"{place}/size")
-        size = sectors.read_text("ascii").strip() if sectors.exists() else ""
+        size = _text(f"{place}/size") or ""
         yield Part(
             kind="disk",
             slot=slot,
@@ -170,7 +171,7 @@ def disks(roots: Roots) -> Iterator[Part]:
             model=line(f"{place}/device/model"),
             serial=line(f"{place}/device/serial") or _page_serial(f"{place}/device/vpd_pg80"),
             version=line(f"{place}/device/firmware_rev") or line(f"{place}/device/rev"),
-            size=_bytes(int(size) * _SECTOR) if size.isdecimal() else None,
+            size=_bytes(int(size) * _SECTOR) if _NUMBER.fullmatch(size) else None,
         )
 
 
@@ -257,7 +258,7 @@ def graphics(roots: Roots) -> list[Part]:
 def _graphic(roots: Roots, address: str) -> Part:
     page: dict[str, str] = {}
     for path in Path(roots.proc, "driver/nvidia/gpus").glob("*/information"):
-        rows = (row.partition(":") for row in path.read_text("utf-8", "replace").splitlines())
+        rows = (row.partition(":") for row in (_text(str(path), _PAGE) or "").splitlines())
         found = {name.strip(): value.strip() for name, _, value in rows}
         if pci_address(found.get("Bus Location", "")) == address:
             page = found
@@ -332,10 +333,10 @@ def settings(roots: Roots) -> Iterator[Named]:
             yield Named(name=name, value=value)
 
 
-def _text(path: str) -> str | None:
+def _text(path: str, longest: int = 400) -> str | None:
     """A file's text as it is: ``0`` is a value here."""
     try:
-        return Path(path).read_text("utf-8", "replace").strip()[:400]
+        return Path(path).read_text("utf-8", "replace").strip()[:longest]
     except OSError:
         return None
 
@@ -365,8 +366,8 @@ def places(roots: Roots, slots: list[str]) -> Iterator[Place]:
         yield Place(
             slot=slot,
             path=tuple(steps[root:]),
-            numa=int(node) if node and node.isdecimal() else None,
+            numa=int(node) if node and _NUMBER.fullmatch(node) else None,
             cpus=_text(f"{device}/local_cpulist") or None,
-            width_max=int(width) if width and width.isdecimal() else None,
+            width_max=int(width) if width and _NUMBER.fullmatch(width) else None,
             speed_max=told(_text(f"{device}/max_link_speed")),
         )

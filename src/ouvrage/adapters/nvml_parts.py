@@ -24,7 +24,7 @@ _SET = ("ecc", "mig", "power_limit_default_mw")
 _MIB = 1 << 20
 
 
-def rows() -> list[Row]:
+def _rows() -> list[Row]:
     """Every GPU in the library's order. Raises ``Unavailable``."""
     nvml = begun()
     found: list[Row] = []
@@ -56,14 +56,15 @@ def gpu_parts() -> tuple[list[Part], list[Named]]:
     if isinstance(answer, dict):
         raise NotTold(str(cast("dict[str, Any]", answer).get("fault")))
     cards = cast("list[Row]", answer)
-    return [_part(row) for row in cards], [each for row in cards for each in _settings(row)]
+    return [part_of(row) for row in cards], [each for row in cards for each in _settings(row)]
 
 
 def _slot(row: Row) -> str:
     return pci_address(str(row["pci"])) if row.get("pci") else f"gpu {row.get('index')}"
 
 
-def _part(row: Row) -> Part:
+def part_of(row: Row) -> Part:
+    """A GPU as the library tells it; what a row does not hold is not told."""
     memory = row.get("memory_bytes")
     return Part(
         kind="gpu",
@@ -92,7 +93,7 @@ def _settings(row: Row) -> list[Named]:
 def main() -> int:
     """Print the rows as JSON, or why there are none."""
     try:
-        answer: object = rows()
+        answer: object = _rows()
     except Unavailable as error:
         answer = {"fault": f"the GPU library cannot be used: {error}"}
     sys.stdout.write(json.dumps(answer))

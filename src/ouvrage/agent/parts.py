@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ouvrage.adapters import machine_parts as machine
 from ouvrage.adapters.health_sources import NotTold, within_deadline
 from ouvrage.adapters.home import home, make_private
 from ouvrage.adapters.machine_parts import Roots
-from ouvrage.adapters.nvml_parts import gpu_parts
+from ouvrage.adapters.nvml_parts import Row, gpu_parts, part_of
 from ouvrage.adapters.packages import installed
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
@@ -32,26 +32,36 @@ from ouvrage.model.work import Named
 _ON_THE_BUS = ("gpu", "nic", "disk")
 _LARGEST = 8 << 20
 TOPOLOGY = ["nvidia-smi", "topo", "-m"]
+Joined = dict[tuple[str, str], str]
 
 
 def inventory_now(
-    node: str, roots: Roots, *, topology: str | None = None, ask_topology: bool = True
+    node: str,
+    roots: Roots,
+    *,
+    topology: str | None = None,
+    ask_topology: bool = True,
+    cards: Sequence[Row] | None = None,
 ) -> NodeInventory:
     """What the machine under ``roots`` is made of now.
 
     ``topology`` is a saved table of ``nvidia-smi topo -m``; the tool is asked on the machine itself unless that is
-    not wanted.
+    not wanted. ``cards`` are what the driver's library told of the GPUs already, so that it is not asked again.
     """
     parts, untold = _hardware(roots)
-    cards, settings = _gpus(roots, untold)
-    gpus = machine.with_library(machine.graphics(roots), cards)
+    told, settings = (
+        _gpus(roots, untold) if cards is None else ([part_of(row) for row in cards], [])
+    )
+    gpus = machine.with_library(machine.graphics(roots), told)
     parts += [*gpus, *machine.firmwares(roots), *machine.running(roots)]
     packages = _packages(roots, untold)
     parts += [_software(each) for each in packages if group_of(each.name) in ("driver", "runtime")]
     places = list(machine.places(roots, [p.slot for p in parts if p.kind in _ON_THE_BUS]))
-    order = [part.slot for part in cards or gpus]
-    if topology is None and ask_topology:
-        topology = _asked(roots, order)
+    order = [part.slot for part in told or gpus]
+    if topology is not None:
+        joined = _nvlinks(topology, order)
+    else:
+        joined = _asked(roots, order, untold) if ask_topology else {}
     return NodeInventory(
         node=node,
         boot=machine.boot_of(roots),
@@ -59,7 +69,7 @@ def inventory_now(
         packages=packages,
         settings=(*machine.settings(roots), *settings),
         places=tuple(places),
-        ways=ways(places, order, _nvlinks(topology, order)),
+        ways=ways(places, order, joined),
         untold=tuple(untold),
     )
 
@@ -97,21 +107,22 @@ def _software(package: Named) -> Part:
     )  # fmt: skip
 
 
-def _asked(roots: Roots, gpus: list[str]) -> str | None:
+def _asked(roots: Roots, gpus: list[str], untold: list[Named]) -> Joined:
     """The driver's table of what joins the GPUs, on a machine that has two; once a look, never in a loop."""
     if not roots.are_here or len(gpus) < 2:
-        return None
+        return {}
     try:
         code, text = within_deadline(TOPOLOGY)
-    except NotTold:
-        return None
-    return None if code else text
-
-
-def _nvlinks(table: str | None, gpus: list[str]) -> dict[tuple[str, str], str]:
-    if table is None:
+        if code:
+            raise NotTold(f"{TOPOLOGY[0]} ended with {code}")
+        return _nvlinks(text, gpus)
+    except (NotTold, OuvrageError) as error:
+        untold.append(Named(name="nvlinks", value=str(error)))
         return {}
-    return nvlinks_of(topology_in(table, run="", source="nvidia-smi topo -m"), gpus)
+
+
+def _nvlinks(table: str, gpus: list[str]) -> Joined:
+    return nvlinks_of(topology_in(table, run="", source=" ".join(TOPOLOGY)), gpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ouvrage.health.parts import part_id
 from ouvrage.model.health import NodeCertificate, Part
 
 VALID, EXPIRED, VOID, FAILED = ("valid", "expired", "void", "failed")
@@ -33,10 +34,9 @@ class Standing:
 
 
 def part_ids(parts: Iterable[Part]) -> tuple[str, ...]:
-    """Parts as a certificate names them: ``kind:slot:serial``, with the version or model where there is no serial."""
+    """The parts that a certificate is bound to, as it names them."""
     bound = (p for p in parts if p.kind != "software" or p.slot in BINDING)
-    ids = {f"{p.kind}:{p.slot}:{p.serial or p.version or p.model or p.size or '?'}" for p in bound}
-    return tuple(sorted(ids))
+    return tuple(sorted({part_id(part) for part in bound}))
 
 
 def standing(

@@ -55,8 +55,9 @@ class Change:
 
 
 def part_id(part: Part) -> str:
-    """A part as certificates name it: kind, place, and serial number or version."""
-    return f"{part.kind}:{part.slot}:{part.serial or part.version or ''}"
+    """A part as certificates name it: kind, place, and the first that is told of serial number, version, model, size."""
+    told = part.serial or part.version or part.model or part.size or "?"
+    return f"{part.kind}:{part.slot}:{told}"
 
 
 def make_of(part: Part) -> str:
