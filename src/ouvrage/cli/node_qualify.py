@@ -251,9 +251,9 @@ def _health(wanted: Wanted, took_us: int) -> HostReading:
     roots = roots_of(wanted.root)
     asked = Asked(
         rules=Rules(xids=xid_table(), bounds=thresholds()), text=None, since=took_us, expect=None, paths=(), memory=None,
-        proc=roots.proc, sys=roots.sys, etc=roots.etc, var=roots.var, kmsg="/dev/kmsg",
+        proc=roots.proc, sys=roots.sys, etc=roots.etc, var=roots.var, kmsg="/dev/kmsg", state=None, node=None,
     )  # fmt: skip
-    wholes = [together(name, CHECKS[name](asked)) for name in BY_ALL]
+    wholes = [together(name, check(asked)) for name, check in CHECKS.items()]
     bad = [each for each in wholes if each.verdict == CRITICAL and not is_absent(each)]
     looked = sum(1 for each in wholes if not is_absent(each))
     how = f"{looked} checks afterwards" + "".join(f"; {e.check}: {e.reasons[0]}" for e in bad)
