@@ -25,6 +25,7 @@ from ouvrage.agent.parts import inventory_now
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.books.proven import figures, headroom
+from ouvrage.cli.check import BY_NAME_ALONE
 from ouvrage.cli.check_parts import CHECKS, Asked, is_absent
 from ouvrage.cli.node_inventory import root_option, roots_of
 from ouvrage.cli.node_proofs import moves_of, node_named, owned_node, push, recorded
@@ -253,7 +254,7 @@ def _health(wanted: Wanted, took_us: int) -> HostReading:
         rules=Rules(xids=xid_table(), bounds=thresholds()), text=None, since=took_us, expect=None, paths=(), memory=None,
         proc=roots.proc, sys=roots.sys, etc=roots.etc, var=roots.var, kmsg="/dev/kmsg", state=None, node=None,
     )  # fmt: skip
-    wholes = [together(name, check(asked)) for name, check in CHECKS.items()]
+    wholes = [together(name, CHECKS[name](asked)) for name in CHECKS if name not in BY_NAME_ALONE]
     bad = [each for each in wholes if each.verdict == CRITICAL and not is_absent(each)]
     looked = sum(1 for each in wholes if not is_absent(each))
     how = f"{looked} checks afterwards" + "".join(f"; {e.check}: {e.reasons[0]}" for e in bad)
