@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -14,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from ouvrage.adapters.gpu_port import PLACE
+from ouvrage.adapters.power_port import PowerFault
 from ouvrage.meter import endurance, host_gpus, load_child
 from ouvrage.meter.endurance import Part, Plan, endure
 from ouvrage.model.hosts import HostReading
+from ouvrage.model.power import Reading
 from tests.support.nvml import Cards, build, compiler
 
 
@@ -70,6 +73,42 @@ def test_every_part_is_kept_busy_for_as_long_as_asked(
     assert found["power.wall"].low == found["power.wall_most"].low == "421.5"
     assert told[0] < told[-1] <= 1
     assert told == sorted(told)
+
+
+class Bmc:
+    """A BMC that tells 500 W, nothing, or that it is too busy."""
+
+    kind = "redfish"
+
+    def __init__(self, *said: Reading | PowerFault | None) -> None:
+        self._said = list(said)
+
+    def power_w(self) -> Reading | None:
+        said = self._said.pop(0) if len(self._said) > 1 else self._said[0]
+        if isinstance(said, PowerFault):
+            raise said
+        return said
+
+
+@pytest.mark.parametrize(
+    ("bmc", "watts", "how"),
+    [
+        (
+            Bmc(Reading(name="power", value=Decimal(500), unit="W", verdict="OK")),
+            "500",
+            " readings of the redfish",
+        ),
+        (Bmc(None), None, "redfish measures no power"),
+        (Bmc(PowerFault("busy", "try later")), None, "redfish does not tell: try later"),
+    ],
+)
+def test_a_bmc_is_asked_where_no_plug_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bmc: Bmc, watts: str | None, how: str
+) -> None:
+    monkeypatch.setattr(endurance, "DISK_BYTES", 16 << 20)
+    found = by_id(endure(plan(tmp_path, seconds=0.3, remote=bmc), lambda *_: None))
+    assert (found["power.wall"].low, found["power.wall_most"].low) == (watts, watts)
+    assert found["power.wall"].how.endswith(how)
 
 
 def test_a_part_that_dies_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,13 @@ from ouvrage.adapters.audit_tables import need_table
 from ouvrage.adapters.clock import monotonic_us, new_id, now_us
 from ouvrage.adapters.health_sources import NotTold
 from ouvrage.adapters.health_tables import thresholds, xid_table
+from ouvrage.adapters.home import home
 from ouvrage.adapters.host_disk import check_directory
 from ouvrage.adapters.host_health import memory_controllers
 from ouvrage.adapters.host_network import Peer, check_peer
 from ouvrage.adapters.other_tests import other_tests
+from ouvrage.adapters.power_port import PowerPort
+from ouvrage.adapters.remote_config import power_port_of, remotes
 from ouvrage.agent.parts import inventory_now
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -61,6 +64,7 @@ class Wanted:
     wall: str | None
     peer: Peer | None
     channel: str | None
+    remote: PowerPort | None
     root: str | None
 
 
@@ -125,8 +129,8 @@ def node_qualify(node: str | None, pushed: bool, as_json: bool, plain: bool, **a
     and compares what comes back. Run it on an idle machine. The disk is written up to 64 GiB.
     Exit code: 0 passed, 1 not. What it found is a certificate on record either way; a changed part voids it.
     """  # fmt: skip
-    wanted = _wanted(**asked)
     name = node_named(node)
+    wanted = _wanted(remote=_remote(name), **asked)
     certificate = _certificate(name, wanted, as_json)
     fact = recorded(certificate, grade=Grade.MEASURED)
     wrote()
@@ -137,6 +141,11 @@ def node_qualify(node: str | None, pushed: bool, as_json: bool, plain: bool, **a
     else:
         say_text(certificate_words(certificate, need_table(), plain=plain))
     return 0 if certificate.passed else 1
+
+
+def _remote(node: str) -> PowerPort | None:
+    """The BMC or plug that ``remote.toml`` names for this machine; None where it names none."""
+    return power_port_of(remotes(home())[node]) if node in remotes(home()) else None
 
 
 def _wanted(
@@ -221,6 +230,7 @@ def _load(wanted: Wanted) -> Plan:
         gpu=wanted.load,
         wall=wanted.wall,
         sys=roots_of(wanted.root).sys,
+        remote=wanted.remote,
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from ouvrage.adapters import temperatures
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.load_work import memory_share
+from ouvrage.adapters.power_port import PowerFault, PowerPort
 from ouvrage.adapters.procfs import memory_bytes
 from ouvrage.meter.feed import command
 from ouvrage.meter.host_gpus import Load, Running, kept_busy, watched_gpus
@@ -28,6 +29,8 @@ from ouvrage.model.hosts import HostReading, reading
 
 US = 1_000_000
 LOOK_US = 5 * US
+REMOTE_S = 5
+"""Seconds between two questions to a BMC: it is slow, and others ask it too."""
 DISK_BYTES = 256 << 20
 GPU_DEADLINE_S = 30
 LEAST_TOLD = 10
@@ -38,7 +41,10 @@ Tell = Callable[[Fraction, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How long, on what, and by which meter. ``wall``: a plug's address. ``gpu``: what keeps the GPUs busy."""
+    """How long, on what, and by which meter. ``gpu``: what keeps the GPUs busy.
+
+    ``wall`` is a plug's address; without one ``remote`` is asked for watts, which is the machine's BMC or plug.
+    """
 
     seconds: float
     directory: str
@@ -46,6 +52,7 @@ class Plan:
     gpu: str | None
     wall: str | None
     sys: str = "/sys"
+    remote: PowerPort | None = None
 
 
 @dataclass(slots=True)
@@ -104,14 +111,18 @@ def endure(plan: Plan, tell: Tell) -> list[HostReading]:
     parts = [_started(kind, settings) for kind, settings in _settings(plan)]
     wall = None if plan.wall is None else _wall_child(plan.wall)
     load = None if plan.gpu is None else Load(command=plan.gpu, seconds=plan.seconds)
-    began = monotonic_us()
+    began, over = monotonic_us(), threading.Event()
     try:
         with kept_busy(load) as running:
             gpus = threading.Thread(target=_watch_gpus, args=(running, watched), daemon=True)
             gpus.start()
+            if wall is None and plan.remote is not None:
+                ask = (plan.remote, watched, over)
+                threading.Thread(target=_ask_remote, args=ask, daemon=True).start()
             _listen(plan, parts, wall, watched, began, tell)
             gpus.join(GPU_DEADLINE_S)
     finally:
+        over.set()
         for child in (*(part.child for part in parts), *([wall] if wall else [])):
             _end(child)
     took = max((part.rates[-1][0] for part in parts if part.rates), default=began) - began
@@ -152,6 +163,21 @@ def _wall_child(url: str) -> subprocess.Popen[bytes]:
 
 def _watch_gpus(running: Running | None, watched: Watched) -> None:
     watched.gpus = watched_gpus(GPU_DEADLINE_S, running)
+
+
+def _ask_remote(port: PowerPort, watched: Watched, over: threading.Event) -> None:
+    """What the machine draws, as its BMC or plug says, until the load is over; one question at a time."""
+    while not over.is_set():
+        try:
+            told = port.power_w()
+        except PowerFault as fault:
+            watched.wall_fault = f"{port.kind} does not tell: {fault}"
+        else:
+            watts = None if told is None else told.value
+            watched.wall_fault = f"{port.kind} measures no power" if watts is None else ""
+            if watts is not None:
+                watched.wall.append((monotonic_us(), round(watts * 1000), None))
+        over.wait(REMOTE_S)
 
 
 def _listen(
@@ -290,17 +316,24 @@ def _of_machine(plan: Plan, seen: Watched, rises: int | None) -> Iterator[HostRe
     yield from _of_wall(plan, seen)
 
 
+def _meter(plan: Plan) -> str:
+    return plan.remote.kind if plan.wall is None and plan.remote is not None else "plug"
+
+
 def _of_wall(plan: Plan, seen: Watched) -> Iterator[HostReading]:
     watts = [mw for _, mw, _ in seen.wall if mw is not None]
     if not watts:
         how = seen.wall_fault or "it said nothing"
-        if plan.wall is None:
-            how = "no meter at the wall: --wall-meter URL names a plug"
+        if plan.wall is None and plan.remote is None:
+            how = "no meter at the wall: --wall-meter URL names a plug, or remote.toml a BMC"
         yield reading("power.wall", "W", how)
         yield reading("power.wall_most", "W", how)
         return
     counted = [(at, uj) for at, _, uj in seen.wall if uj is not None]
-    mean, how = Fraction(sum(watts), len(watts)), f"mean of {len(watts)} readings of the plug"
+    mean, how = (
+        Fraction(sum(watts), len(watts)),
+        f"mean of {len(watts)} readings of the {_meter(plan)}",
+    )
     if len(counted) >= 2 and counted[-1][1] - counted[0][1] > 100 * 3_600_000_000:
         # Its counter is better than its readings once it moved by far more than a step of a watt-hour.
         mean = Fraction((counted[-1][1] - counted[0][1]) * 1000, counted[-1][0] - counted[0][0])
