@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -64,8 +64,8 @@ class Wanted:
     wall: str | None
     peer: Peer | None
     channel: str | None
-    remote: PowerPort | None
     root: str | None
+    remote: PowerPort | None = None
 
 
 @click.command("qualify")
@@ -129,8 +129,9 @@ def node_qualify(node: str | None, pushed: bool, as_json: bool, plain: bool, **a
     and compares what comes back. Run it on an idle machine. The disk is written up to 64 GiB.
     Exit code: 0 passed, 1 not. What it found is a certificate on record either way; a changed part voids it.
     """  # fmt: skip
+    asked_for = _wanted(**asked)  # before anything is opened or asked
     name = node_named(node)
-    wanted = _wanted(remote=_remote(name), **asked)
+    wanted = replace(asked_for, remote=_remote(name))
     certificate = _certificate(name, wanted, as_json)
     fact = recorded(certificate, grade=Grade.MEASURED)
     wrote()
