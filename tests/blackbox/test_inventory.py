@@ -6,12 +6,13 @@ import pytest
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.grades import Grade
-from ouvrage.health.parts import part_id
+from ouvrage.health.certificates import part_ids
 from ouvrage.ledger.kinds import fact_of, from_plain
-from ouvrage.model.health import NodeCertificate, Part
+from ouvrage.model.health import Part
 from ouvrage.store.store import open_store
 from tests.blackbox.home import Home, Said
 from tests.support.machine_tree import Machine
+from tests.support.proofs import certificate
 
 GPU = "pci0000:80/0000:80:01.0/0000:81:00.0"
 APT = (
@@ -333,10 +334,7 @@ def _without(row: dict[str, object], name: str) -> dict[str, object]:
 def certify(home: Home, parts: list[str], expires_us: int) -> None:
     """A certificate in the store, as a qualification leaves it."""
     source = (home.path / "source").read_text().strip()
-    value = NodeCertificate(
-        node="node-1", work_class="inference", passed=True, proofs=(), parts=tuple(parts), tested_us=1,
-        expires_us=expires_us,
-    )  # fmt: skip
+    value = certificate("node-1", parts=tuple(parts), expires_us=expires_us)
     fact = fact_of(
         value, source=source, id=f"node.certificate/{expires_us}", subject="node:node-1", valid_from=1,
         valid_to=None, grade=Grade.MEASURED,
@@ -349,7 +347,7 @@ def test_a_build_is_saved_from_a_machine_whose_certificate_holds(
     ouvrage: Home, machine: Machine
 ) -> None:
     told = ask(ouvrage, "node", "inventory", *here(machine), "--json").json
-    ids = [part_id(from_plain(Part, _without(row, "bought"))) for row in told["parts"]]
+    ids = list(part_ids(from_plain(Part, _without(row, "bought")) for row in told["parts"]))
     save = ("build", "save", "h100-2", "--node", *here(machine))
     certify(ouvrage, ids, 1)
     assert "error[build/unproven]" in ask(ouvrage, *save, code=2).err, "it has expired"

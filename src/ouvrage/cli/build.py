@@ -24,7 +24,8 @@ from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, shortened, table
 from ouvrage.cli.work_words import moment
 from ouvrage.health.builds import ALWAYS, SORTS, build_of
-from ouvrage.health.parts import counted, make_of, part_id
+from ouvrage.health.certificates import part_ids, standing
+from ouvrage.health.parts import counted, make_of
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import payload_of, read
 from ouvrage.ledger.stated import Stated
@@ -145,16 +146,13 @@ def _stated(value: NodeBuild, now: int) -> Stated:
 
 
 def proven_by(ledger: Ledger, now: NodeInventory, at_us: int) -> str | None:
-    """The key of the last certificate that holds: passed, not expired, every part of it still there."""
-    there = {part_id(part) for part in now.parts}
+    """The key of the last certificate that holds, with the parts that are there now."""
+    there, untold = part_ids(now.parts), frozenset(each.name for each in now.untold)
     subject = f"node:{now.node}"
     keys = [
         entry.fact.key
         for entry, value in _certificates(ledger, subject)
-        if value.node == now.node
-        and value.passed
-        and value.expires_us > at_us
-        and set(value.parts) <= there
+        if value.node == now.node and standing(value, there, at_us, untold).holds
     ]
     return keys[-1] if keys else None
 

@@ -30,6 +30,8 @@ def node() -> None:
     \b
     ouvrage node enrol        gives a one-time token for another machine's runner
     ouvrage node list
+    ouvrage node audit        is the machine you are on safe enough for strangers' work?
+    ouvrage node qualify      can it do what a class of work needs, for as long as it takes?
     ouvrage node watch        this machine's health, without any server
     """
 

@@ -13,6 +13,9 @@ import click
 LOCAL: dict[str, tuple[str, str, str]] = {
     "inventory": ("node_inventory", "inventory", "What is it made of, and what changed?"),
     "compare": ("node_compare", "compare", "In what is it not the standard build?"),
+    "qualify": ("node_qualify", "node_qualify", "Can it do what a class of work needs?"),
+    "certificates": ("node_certificates", "node_certificates", "Which proofs of it still count?"),
+    "audit": ("node_audit", "node_audit", "Is it safe enough for strangers' work?"),
     "power": ("node_power_limit", "power", "Switch, cycle or cap it from afar."),
     "patch": ("node_patch", "patch", "What waits, who has to be gone first, what changed?"),
 }

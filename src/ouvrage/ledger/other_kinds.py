@@ -89,6 +89,7 @@ OTHER_KINDS: tuple[type, ...] = (
     tenancy.AuditEntry,
     selling.OwnOffer,
     selling.OfferWithdrawn,
+    selling.OfferOverridden,
     selling.LeaseGranted,
     selling.LeaseEnded,
     work.JobSubmitted,
