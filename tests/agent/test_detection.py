@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from ouvrage.adapters.health_tables import xid_table
 from ouvrage.agent.probing.probes import BY_NAME, PROBES
 from ouvrage.agent.probing.settings import Settings
+from ouvrage.health.bmc import BmcLook
 from ouvrage.ledger.kinds import payload_of
 from ouvrage.model.health import OK, NodeInventory, Part, Verdict
+from ouvrage.model.power import LogPage, Reading
 from tests.health.rules import one
 from tests.support.nvml import Cards, build, compiler
 from tests.support.stopped_machine import S, StoppedMachine, stopped
@@ -47,12 +50,15 @@ def machine(library: Path, tmp_path: Path) -> Iterator[StoppedMachine]:
     report(tmp_path, GOOD_DISK)
     (programs / "smartctl").write_text(f'#!/bin/sh\ncat "{tmp_path}/report.json"\n')
     (programs / "smartctl").chmod(0o755)
-    settings = Settings(peers=("a",), time_server="t", wall="http://127.0.0.1:9/")
+    settings = Settings(
+        peers=("a",), time_server="t", wall="http://127.0.0.1:9/", bmc=(str(tmp_path), "n1")
+    )
     with stopped(tmp_path / "root", cards, settings, programs) as made:
         made.tree.gpus_on_the_bus(2)
         made.instead["time"] = lambda _: {"values": {"kept": True, "max_error_us": 900}}
         made.instead["peers"] = lambda _: {"values": {"peers": [peer(4)]}}
         made.instead["time_server"] = lambda _: {"values": {"ahead_us": 40}}
+        made.instead["bmc"] = lambda _: {"values": bmc(("41", "OK"))}
         made.instead["wall"] = lambda _: {"values": {"power_mw": 900_000, "energy_uj": 7}}
         made.go(130)
         assert {w.verdict for w in made.core.memory.watches.values()} == {OK}, made.core.view(0, 0)
@@ -61,6 +67,16 @@ def machine(library: Path, tmp_path: Path) -> Iterator[StoppedMachine]:
 
 def peer(answered: int) -> dict[str, object]:
     return {"name": "a", "asked": 4, "answered": answered, "latency_us": 900 if answered else None}
+
+
+def bmc(inlet: tuple[str, str]) -> dict[str, object]:
+    """What a BMC tells, as the child passes it on."""
+    look = BmcLook(
+        state="on", log=LogPage(entries=(), cursor=None, gap=False, used_percent=3),
+        sensors=(Reading(name="inlet", value=Decimal(inlet[0]), unit="Cel", verdict=inlet[1]),),
+        restore="last", wanted=None, draws=None,
+    )  # fmt: skip
+    return json.loads(json.dumps(asdict(look), default=str))
 
 
 def report(place: Path, told: object) -> None:
@@ -199,6 +215,7 @@ INJECTED: dict[str, tuple[Inject, str]] = {
     "inventory": (_another_dimm, "inventory-added"),
     "peers": (_instead("peers", {"values": {"peers": [peer(0)]}}), "peer-lost"),
     "time_server": (_instead("time_server", {"values": {"ahead_us": -9 * S}}), "clock-skew"),
+    "bmc": (_instead("bmc", {"values": bmc(("71", "CRITICAL"))}), "bmc-sensor"),
     "wall": (_instead("wall", {"fault": "refused"}), "wall-refused"),
 }  # fmt: skip
 

@@ -155,6 +155,7 @@ def _watch(
         settings=replace(
             settings,
             observer=settings.observer or observer,
+            bmc=_bmc(node, root),
             keeps_books=report_to is None,
         ),
         root=root,
@@ -164,6 +165,15 @@ def _watch(
     say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
     sys.stdout.flush()
     supervisor.run()
+
+
+def _bmc(node: str, root: str) -> tuple[str, str] | None:
+    """The BMC that this home's ``remote.toml`` names for this machine, else the one that the kernel's driver finds."""
+    from ouvrage.adapters.remote_config import remotes
+
+    if node in remotes(home()):
+        return str(home()), node
+    return ("", "") if os.path.exists(f"{root.rstrip('/')}/dev/ipmi0") else None
 
 
 def _shown(state: Path) -> str:

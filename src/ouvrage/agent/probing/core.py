@@ -146,7 +146,7 @@ class Core:
         """Judge an answer with values; what cannot be judged is no answer."""
         before, self._answers[probe.name] = self._answers.get(probe.name), answer
         case = Case(
-            values=answer.values or {}, now_us=answer.monotonic_us, before=before, memory=self.memory,
+            values=answer.values or {}, now_us=answer.monotonic_us, at_us=answer.at_us, before=before, memory=self.memory,
             rules=self._rules, settings=self._settings, last=self._answers,
         )  # fmt: skip
         try:

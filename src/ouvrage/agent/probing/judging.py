@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from ouvrage.agent.probing.asking import STUCK, Answer
 from ouvrage.agent.probing.memory import Memory
 from ouvrage.agent.probing.probes import BY_NAME
 from ouvrage.agent.probing.settings import Settings
+from ouvrage.health.bmc import BmcLook, check_bmc
 from ouvrage.health.disks import check_disk
 from ouvrage.health.driver_lines import Merged, driver_lines, merged, pci_name
 from ouvrage.health.findings import result_of, unknown
@@ -37,6 +39,7 @@ from ouvrage.health.timekeeping import TimeSeen, check_timekeeping
 from ouvrage.health.xid import Rules, log_findings
 from ouvrage.ledger.kinds import from_plain
 from ouvrage.model.health import CRITICAL, WARN, CheckResult, NodeInventory, Seen
+from ouvrage.model.power import LogEntry, LogPage, Reading
 from ouvrage.model.work import Named
 
 _US = 1_000_000
@@ -56,6 +59,7 @@ class Case:
 
     values: Mapping[str, Any]
     now_us: int
+    at_us: int
     before: Answer | None
     memory: Memory
     rules: Rules
@@ -250,6 +254,27 @@ def _wall(case: Case) -> list[Judged]:
     return _plain([result_of("wall", None, (), good=good, evidence=evidence)])
 
 
+def _bmc(case: Case) -> list[Judged]:
+    values = case.values
+    log: dict[str, Any] | None = values["log"]
+    page = None
+    if log is not None:
+        entries: dict[str, Any] = {"entries": tuple(LogEntry(**each) for each in log["entries"])}
+        page = LogPage(**{**log, **entries})
+    look = BmcLook(
+        state=values["state"], sensors=[_reading(each) for each in values["sensors"]], log=page,
+        restore=values["restore"], wanted=values["wanted"],
+        draws=None if values["draws"] is None else _reading(values["draws"]),
+    )  # fmt: skip
+    return _plain([check_bmc(look, case.at_us, case.rules.bounds)])
+
+
+def _reading(told: Mapping[str, Any]) -> Reading:
+    value = told["value"]
+    named: dict[str, Any] = {**told, "value": None if value is None else Decimal(value)}
+    return Reading(**named)
+
+
 _JUDGES: dict[str, Callable[[Case], list[Judged]]] = {
     "kernel_log": _kernel_log,
     "gpu": _gpu,
@@ -263,6 +288,7 @@ _JUDGES: dict[str, Callable[[Case], list[Judged]]] = {
     "inventory": _inventory,
     "peers": _peers,
     "wall": _wall,
+    "bmc": _bmc,
 }
 
 WELL_WHEN_UNNAMED = frozenset({"xid", "kernel", "space"})

@@ -64,8 +64,9 @@ PROBES = (
         name="inventory", interval_s=1800, deadline_s=30, lane="slow", checks=("inventory",)
     ),
     Probe(name="files", interval_s=60, deadline_s=20, lane="slow", checks=("mounts", "space")),
+    Probe(name="bmc", interval_s=60, deadline_s=50, lane="bmc", checks=("bmc",), option="bmc"),
 )  # fmt: skip
-"""Intervals: health notes, 5.3 (GPUs 10 s, links 5 s, drives 10 min; the kernel's log is read every 5 s, which is within
+"""Intervals: health notes, 5.3 (GPUs 10 s, links 5 s, drives 10 min, BMC 60 s; the kernel's log is read every 5 s, which is within
 a fault's 30 s and costs one call that finds nothing). The others are ours."""
 
 BY_NAME = {probe.name: probe for probe in PROBES}

@@ -26,7 +26,8 @@ MARKETPLACES = ("/var/lib/vastai_kaalia",)
 class Settings:
     """``paths`` must be mounted, with room; ``peers`` are ``host`` or ``host:port``; ``wall`` is a plug's address.
 
-    ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists. ``keeps_books``: the facts
+    ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists. ``bmc`` is a home and
+    the node that its ``remote.toml`` names (empty: this machine's own, by the kernel's driver). ``keeps_books``: the facts
     go into this home's own store, where energy at the wall is one of them; a server takes health from a node.
     """
 
@@ -37,6 +38,7 @@ class Settings:
     wall: str | None = None
     expect_gpus: int | None = None
     expect_memory_gib: int | None = None
+    bmc: tuple[str, str] | None = None
     keeps_books: bool = True
 
     def has(self, option: str | None) -> bool:
