@@ -64,7 +64,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "lease": ("lease", "lease", "Machines that are yours for a time: take, give back."),
     "job": ("job", "job", "Work in a sandbox: submit, follow, cancel, explain."),
     "shell": ("shell", "shell", "A terminal inside a job of yours that runs."),
-    "cp": ("shell", "cp", "Copy a file out of a running job, or into it."),
+    "cp": ("copying", "cp", "Copy files and directories out of a running job, or into it."),
     "forward": ("shell", "forward", "Reach a port inside a running job from this machine."),
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
     "agent": ("agent", "agent", "A node of a platform: takes jobs from a server and runs them."),

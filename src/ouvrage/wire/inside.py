@@ -14,8 +14,10 @@ from pydantic import Field
 
 from ouvrage.wire.runner import Message
 
-WANTED, DATA, SIZE, OVER, DONE = 1, 2, 3, 4, 5
-"""What is wanted; bytes; the terminal's size changed; nothing more is sent; how it ended."""
+WANTED, DATA, SIZE, OVER, DONE, ENTRY = 1, 2, 3, 4, 5, 6
+"""What is wanted; bytes; the terminal's size changed; nothing more is sent; how it ended; the next of a directory's entries."""
+MOST_LEFT = 100
+"""So many of what was left out are named."""
 LONGEST = 1 << 20
 _HEAD = struct.Struct(">BI")
 
@@ -38,18 +40,31 @@ class Terminal(Message):
     size: Size
 
 
+Path = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
 class Take(Message):
-    """Bring a file out: its path below the scratch space."""
+    """Bring a file out, or a directory where ``tree``: its path below the scratch space."""
 
     do: Literal["take"] = "take"
-    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    path: Path
+    tree: bool = False
 
 
 class Put(Message):
-    """Bring a file in: it appears whole or not at all. ``executable`` as it was where it comes from."""
+    """Bring a file in, or a directory: it appears whole or not at all. ``executable`` as it was where it comes from."""
 
     do: Literal["put"] = "put"
-    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    path: Path
+    executable: bool = False
+    tree: bool = False
+
+
+class Entry(Message):
+    """One entry of a directory that travels, below it; a file's bytes follow in frames of data."""
+
+    path: Path
+    directory: bool = False
     executable: bool = False
 
 
@@ -60,11 +75,16 @@ class Wanted(Message):
 
 
 class Done(Message):
-    """The last frame: the command's exit ``code`` (128 and its number for a signal), or what kept it from being done."""
+    """The last frame: the command's exit ``code`` (128 and its number for a signal), or what kept it from being done.
+
+    ``left`` says of a directory what did not travel, the first ``MOST_LEFT`` of them; ``left_out`` how many there were.
+    """
 
     code: int
     fault: str | None = None
     executable: bool = False
+    left: list[str] = Field(default_factory=list)
+    left_out: int = 0
 
 
 def frame(sort: int, data: bytes = b"") -> bytes:
@@ -83,7 +103,7 @@ class Frames:
         self._held += data
         while len(self._held) >= _HEAD.size:
             sort, length = _HEAD.unpack_from(self._held)
-            if length > LONGEST or not WANTED <= sort <= DONE:
+            if length > LONGEST or not WANTED <= sort <= ENTRY:
                 raise ValueError("that is no frame")
             whole = _HEAD.size + length
             if len(self._held) < whole:
