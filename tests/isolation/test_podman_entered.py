@@ -25,7 +25,9 @@ __all__ = ["node"]
 @pytest.fixture(scope="module")
 def job(node: Node) -> Iterator[Watched]:
     """A container that runs until its test is over."""
-    script = "mkdir out; echo found > out/loss.txt; ln -s /etc/passwd out/link; echo up; exec sleep 600"
+    script = (
+        "mkdir out; echo found > out/loss.txt; ln -s /etc/passwd out/link; echo up; exec sleep 600"
+    )
     start = contained("sh", "-c", script, environment=[{"name": "OWN", "value": "mine"}])
     files = node.begin(start, see=("/usr",))
     until(lambda: (files / "log").exists() and "up" in node.log(start), "it runs")

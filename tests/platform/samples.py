@@ -6,6 +6,8 @@ owner, whatever its request needs, so that the same sample can be asked by every
 
 from __future__ import annotations
 
+import base64
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -37,6 +39,10 @@ class World:
     def token(self) -> str:
         body = {"name": "x", "scopes": ["all"], "machine": self.new("m"), "role": "tenant-user"}
         return self.server.owner.post("/v1/tokens", {**body, "org": "acme"})["token"]
+
+    def key(self) -> dict[str, str]:
+        text = b"".join(len(p).to_bytes(4, "big") + p for p in (b"ssh-ed25519", os.urandom(32)))
+        return {"key": f"ssh-ed25519 {base64.b64encode(text).decode()}", "name": self.new("key")}
 
     def tenant(self) -> str:
         name = self.new("tenant")
@@ -100,10 +106,13 @@ SAMPLES: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/tokens"): Sample(),
     ("POST", "/v1/tokens"): Sample(body=lambda _: {"name": "t", "scopes": ["all"]}),
     ("DELETE", "/v1/tokens/{token}"): Sample(ACME, lambda world: f"/v1/tokens/{world.token()}"),
+    ("GET", "/v1/keys"): Sample(),
+    ("POST", "/v1/keys"): Sample(body=World.key),
+    ("DELETE", "/v1/keys/{ssh_key}"): Sample(path=lambda _: "/v1/keys/none"),
     ("GET", "/v1/audit"): Sample(ACME, lambda _: "/v1/audit?org=acme"),
 }
 
 RIGHTS = {("DELETE", "/v1/tokens/{token}"): "token.revoke"}
 """Where an address is open to everybody about their own and the sample is about another's: the right to that."""
-REFUSED_ANYWAY = {("POST", "/v1/me/password"): 422}
+REFUSED_ANYWAY = {("POST", "/v1/me/password"): 422, ("DELETE", "/v1/keys/{ssh_key}"): 404}
 """Samples that are refused for another reason once the right is there, and how."""

@@ -30,6 +30,7 @@ from ouvrage.adapters.beneath import open_below, put_below
 from ouvrage.adapters.enter import Entrance, become_one_of_them, children_enter
 from ouvrage.adapters.sandbox_cgroup import beside, group
 from ouvrage.adapters.trees import LeftOut, Planting, entries_below, plant_below
+from ouvrage.agent.entered_ssh import serve_ssh
 from ouvrage.agent.supervisor import commands_in
 from ouvrage.wire import inside
 from ouvrage.wire.inside import (
@@ -39,6 +40,7 @@ from ouvrage.wire.inside import (
     Frames,
     Put,
     Size,
+    Ssh,
     Take,
     Terminal,
     Wanted,
@@ -79,13 +81,15 @@ def _serve(stream: socket.socket, told: dict[str, Any]) -> None:
     children_enter(entrance)
     if isinstance(wanted, Terminal):
         _terminal(stream, entrance, told["workdir"], wanted, frames, rest)
+    elif isinstance(wanted, Ssh):
+        _ssh(stream, entrance, wanted)
     else:
         _file(stream, entrance, told["workdir"], wanted, frames, rest)
 
 
 def _wanted(
     stream: socket.socket, frames: Frames
-) -> tuple[Terminal | Take | Put, list[tuple[int, bytes]]]:
+) -> tuple[Terminal | Take | Put | Ssh, list[tuple[int, bytes]]]:
     """What is asked for, and what came right behind it."""
     got: list[tuple[int, bytes]] = []
     while not got:
@@ -232,6 +236,17 @@ class _Terminal:
 
 def _resize(terminal: int, size: Size) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.columns, 0, 0))
+
+
+# OpenSSH
+
+
+def _ssh(stream: socket.socket, entrance: Entrance, wanted: Ssh) -> None:
+    child = os.fork()
+    if not child:
+        _be_inside(lambda: serve_ssh(stream, entrance, wanted))
+    stream.close()  # its other end is to end when the server's does
+    _ended(child)
 
 
 # A file

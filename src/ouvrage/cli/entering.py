@@ -11,10 +11,10 @@ from urllib.parse import quote
 from ouvrage.adapters.stream_client import Line, dial
 from ouvrage.cli.talking import server_meant
 from ouvrage.wire import inside
-from ouvrage.wire.inside import Frames, Put, Take, Terminal, Wanted, frame
+from ouvrage.wire.inside import Frames, Put, Ssh, Take, Terminal, Wanted, frame
 
 
-def entered(job: str, what: Terminal | Take | Put) -> Line:
+def entered(job: str, what: Terminal | Take | Put | Ssh) -> Line:
     """A stream into a job, on which this was asked for. Raises ``OuvrageError``."""
     line = dial(server_meant(), f"/v1/jobs/{in_address(job)}/inside")
     line.send(frame(inside.WANTED, Wanted(what=what).model_dump_json().encode()))

@@ -45,6 +45,7 @@ ROUTES = (
     "projects",
     "members",
     "tokens",
+    "keys",
     "audit",
     "nodes",
     "offers",

@@ -92,7 +92,7 @@ ACTIONS: dict[str, Action] = {
 }
 """Every action there is. An address names its action; ``SELF`` actions concern the asker alone and need no role."""
 
-SELF = frozenset({"me.read", "me.change", "me.login", "me.logout", "me.token"})
+SELF = frozenset({"me.read", "me.change", "me.login", "me.logout", "me.token", "me.key"})
 """Open to everybody who is known, about themselves."""
 PUBLIC = "public"
 """Open to anybody at all."""

@@ -60,6 +60,22 @@ class Put(Message):
     tree: bool = False
 
 
+class Ssh(Message):
+    """OpenSSH's server for one connection: after a last frame that says it starts, the stream is its and its client's.
+
+    ``host_key`` is a private key in OpenSSH's own form, made by the asker, who knows the server by it; ``keys`` are lines of public keys.
+    """
+
+    do: Literal["ssh"] = "ssh"
+    host_key: Annotated[
+        str, Field(max_length=4096, pattern=r"^-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    ]
+    keys: Annotated[
+        list[Annotated[str, Field(max_length=8192, pattern=r"^[a-z0-9@. -][ -~]*$")]],
+        Field(min_length=1, max_length=20),
+    ]
+
+
 class Entry(Message):
     """One entry of a directory that travels, below it; a file's bytes follow in frames of data."""
 
@@ -71,7 +87,7 @@ class Entry(Message):
 class Wanted(Message):
     """The first frame."""
 
-    what: Annotated[Terminal | Take | Put, Field(discriminator="do")]
+    what: Annotated[Terminal | Take | Put | Ssh, Field(discriminator="do")]
 
 
 class Done(Message):
@@ -111,3 +127,9 @@ class Frames:
             body = bytes(self._held[_HEAD.size : whole])
             del self._held[:whole]
             yield sort, body
+
+    def rest(self) -> bytes:
+        """What came behind the last frame that was taken, where the stream goes on without frames."""
+        left = bytes(self._held)
+        self._held.clear()
+        return left
