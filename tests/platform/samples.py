@@ -68,6 +68,8 @@ VISION = "vision"
 
 SAMPLES: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/health"): Sample(),
+    ("GET", "/v1/today"): Sample(),
+    ("GET", "/v1/status"): Sample(),
     ("POST", "/v1/login"): Sample(
         body=lambda world: {"login": "admin", "password": world.server.password}
     ),
@@ -114,5 +116,9 @@ SAMPLES: dict[tuple[str, str], Sample] = {
 
 RIGHTS = {("DELETE", "/v1/tokens/{token}"): "token.revoke"}
 """Where an address is open to everybody about their own and the sample is about another's: the right to that."""
-REFUSED_ANYWAY = {("POST", "/v1/me/password"): 422, ("DELETE", "/v1/keys/{ssh_key}"): 404}
+REFUSED_ANYWAY = {
+    ("POST", "/v1/me/password"): 422,
+    ("DELETE", "/v1/keys/{ssh_key}"): 404,
+    ("GET", "/v1/status"): 404,
+}
 """Samples that are refused for another reason once the right is there, and how."""
