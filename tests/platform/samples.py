@@ -44,6 +44,12 @@ class World:
         text = b"".join(len(p).to_bytes(4, "big") + p for p in (b"ssh-ed25519", os.urandom(32)))
         return {"key": f"ssh-ed25519 {base64.b64encode(text).decode()}", "name": self.new("key")}
 
+    def hook(self) -> str:
+        for each in self.server.owner.get("/v1/webhooks?org=acme")["items"]:
+            self.server.owner("DELETE", f"/v1/webhooks/{each['webhook']}")
+        body = {"url": "https://example.org/x", "org": "acme"}
+        return self.server.owner.post("/v1/webhooks", body)["webhook"]["webhook"]
+
     def tenant(self) -> str:
         name = self.new("tenant")
         self.server.owner.post("/v1/organisations", {"name": name})
@@ -108,6 +114,16 @@ SAMPLES: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/tokens"): Sample(),
     ("POST", "/v1/tokens"): Sample(body=lambda _: {"name": "t", "scopes": ["all"]}),
     ("DELETE", "/v1/tokens/{token}"): Sample(ACME, lambda world: f"/v1/tokens/{world.token()}"),
+    ("GET", "/v1/webhooks"): Sample(ACME, lambda _: "/v1/webhooks?org=acme"),
+    ("POST", "/v1/webhooks"): Sample(
+        ACME, body=lambda world: world.hook() and {"url": "https://example.org/y", "org": "acme"}
+    ),
+    ("DELETE", "/v1/webhooks/{webhook}"): Sample(
+        ACME, lambda world: f"/v1/webhooks/{world.hook()}"
+    ),
+    ("GET", "/v1/webhooks/{webhook}/deliveries"): Sample(
+        ACME, lambda world: f"/v1/webhooks/{world.hook()}/deliveries"
+    ),
     ("GET", "/v1/keys"): Sample(),
     ("POST", "/v1/keys"): Sample(body=World.key),
     ("DELETE", "/v1/keys/{ssh_key}"): Sample(path=lambda _: "/v1/keys/none"),

@@ -70,9 +70,8 @@ def test_the_page_says_the_same(working: Working) -> None:
         browser = visiting.signed_in("admin", working.server.password)
         page = browser.get("/today.json").json()
     assert page["headline"].startswith("Needs you: 1;")
-    assert [each["text"] for each in page["blocks"] if each["kind"] == "notice"][0].endswith(
-        "a fan"
-    )
+    notice = next(each for each in page["blocks"] if each["kind"] == "notice")
+    assert notice["text"].endswith("a fan")
 
 
 def test_anybody_is_told_what_is_for_sale_where_the_owner_wants_it(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "project": ("project", "project", "Projects: work and budgets kept apart."),
     "member": ("member", "member", "Who belongs to an organisation, and as what."),
     "token": ("token", "token", "Tokens for programs: limited, expiring, revocable."),
+    "webhook": ("webhook", "webhook", "Tell an address of ended jobs, budgets, held machines."),
     "audit": ("trail", "audit", "Who did what on the platform, and what was refused."),
     "offer": ("offer", "offer", "What is for sale here: a configuration, a price, terms."),
     "lease": ("lease", "lease", "Machines that are yours for a time: take, give back."),

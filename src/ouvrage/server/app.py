@@ -60,6 +60,7 @@ ROUTES = (
     "facts",
     "money",
     "invoices",
+    "hooks",
 )
 """The modules below ``routes/`` whose ``router`` is served; addresses are looked for in this order, what nodes ask all the time first."""
 

@@ -64,6 +64,8 @@ ACTIONS: dict[str, Action] = {
     "token.read": _reads(MANAGES, "people"),
     "token.create": _writes(MANAGES, "people"),
     "token.revoke": _writes(MANAGES, "people"),
+    "webhook.read": _reads(MANAGES, "people"),
+    "webhook.change": _writes(MANAGES, "people"),
     "audit.read": _reads(("owner", "tenant-admin"), "people"),
     "node.read": _reads(RUNS, "machines"),
     "node.enrol": _writes(RUNS, "machines"),
