@@ -3,8 +3,9 @@
 # with, for `make run`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
 # on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
 # podman with runc, OpenSSH (its server only in a container without systemd, which would start it for
-# everybody), and Chromium, which reads the console. What cannot be installed is named; the
-# tests that need it are skipped and say so, and `make run` works without a sandbox.
+# everybody), a simulated BMC with ipmitool, and Chromium, which reads the console. What cannot be
+# installed is named; the tests that need it are skipped and say so, and `make run` works without a
+# sandbox.
 set -eu
 
 what=${1:-test}
@@ -14,6 +15,7 @@ if [ "$what" = test ]; then
   pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
   pairs="$pairs ssh:openssh-client"
   [ -d /run/systemd/system ] || pairs="$pairs sshd:openssh-server"
+  pairs="$pairs ipmitool:ipmitool ipmi_sim:openipmi"
   wanted="postgresql-15"
   for server in /usr/lib/postgresql/*/bin/initdb; do
     [ -x "$server" ] && wanted=""
