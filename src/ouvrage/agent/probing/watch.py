@@ -71,7 +71,10 @@ class Supervisor:
         self._spool = Spool(self._state, self._readings.give_room)
         memory = _remembered(self._spool, self._boot)
         rules = Rules(xids=xid_table(), bounds=thresholds())
-        self.core = Core(watching.node, memory, rules, watching.settings, monotonic_us())
+        self.core = Core(
+            watching.node, memory, rules, watching.settings, monotonic_us(),
+            state=str(self._state),
+        )  # fmt: skip
         self._lanes = lanes or Lanes(watching.root)
         self._heart = Heart(self._state, self._boot)
         self._delivery = _Delivery(self._spool, watching.deliver)
