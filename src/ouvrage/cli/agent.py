@@ -169,10 +169,11 @@ def _watch(
 
 def _bmc(node: str, root: str) -> tuple[str, str] | None:
     """The BMC that this home's ``remote.toml`` names for this machine, else the one that the kernel's driver finds."""
-    from ouvrage.adapters.remote_config import remotes
+    if (home() / "remote.toml").exists():  # what reads it weighs: the watch stays small without
+        from ouvrage.adapters.remote_config import remotes
 
-    if node in remotes(home()):
-        return str(home()), node
+        if node in remotes(home()):
+            return str(home()), node
     return ("", "") if os.path.exists(f"{root.rstrip('/')}/dev/ipmi0") else None
 
 
