@@ -50,7 +50,8 @@ class Fleet:
 
     def node(self, name: str = "n1", gpus: int = 2, boot: str = "boot-1") -> None:
         devices = tuple(
-            DeviceSeen(device=f"{name}-g{n}", slot=n, model="RTX", memory_mib=1) for n in range(gpus)
+            DeviceSeen(device=f"{name}-g{n}", slot=n, model="RTX", memory_mib=1)
+            for n in range(gpus)
         )
         self.put(
             NodeEnrolled(

@@ -360,9 +360,7 @@ class Storm(RuleBasedStateMachine):
     @rule(after=st.sampled_from([0, S, MINUTE, 20 * MINUTE, 2 * HOUR]))
     def look(self, after: int) -> None:
         before = set(self.fenced())
-        wanted = {
-            place for place in self.fleet.record.places() if self.fleet.record.against(place)
-        }
+        wanted = {place for place in self.fleet.record.places() if self.fleet.record.against(place)}
         found = self.fleet.look(after)
         new = set(self.fenced()) - before
         assert {place[0] for place in new} <= {p[0] for p in wanted}

@@ -90,6 +90,8 @@ class Machine:
     boot: str = ""
     boots: dict[str, None] = field(default_factory=dict[str, None])
     heard_us: int | None = None
+    since_us: int | None = None
+    """Since when it is known."""
     moves: int = 0
     """How many moves there were on it: the epoch that its agent goes by."""
 
@@ -110,27 +112,27 @@ class HealthRecord:
 
     last_seq: int = 0
     machines: dict[str, Machine] = field(default_factory=dict[str, Machine])
-    verdicts: dict[str, dict[Check, Heard]] = field(
-        default_factory=dict[str, dict[Check, Heard]]
-    )
+    verdicts: dict[str, dict[Check, Heard]] = field(default_factory=dict[str, dict[Check, Heard]])
     """By node, the latest of each check."""
     owed: dict[Place, dict[Check, None]] = field(default_factory=dict[Place, dict[Check, None]])
     standings: dict[Place, Standing] = field(default_factory=dict[Place, Standing])
     moved_seq: dict[Place, int] = field(default_factory=dict[Place, int])
     freed: dict[Place, tuple[int, int]] = field(default_factory=dict[Place, tuple[int, int]])
     moves: list[Moved] = field(default_factory=list[Moved])
-    held: dict[Place, dict[str, FenceSet]] = field(
-        default_factory=dict[Place, dict[str, FenceSet]]
-    )
+    held: dict[Place, dict[str, FenceSet]] = field(default_factory=dict[Place, dict[str, FenceSet]])
     fenced_us: dict[str, int] = field(default_factory=dict[str, int])
     tries: dict[Place, list[Try]] = field(default_factory=dict[Place, list[Try]])
     steps: list[Walked] = field(default_factory=list[Walked])
     pages: dict[str, tuple[int, Paged]] = field(default_factory=dict[str, tuple[int, Paged]])
     windows: dict[str, MaintenanceWindow] = field(default_factory=dict[str, MaintenanceWindow])
-    faults: list[tuple[str, int, Verdict | HealthEvent]] = field(
-        default_factory=list[tuple[str, int, "Verdict | HealthEvent"]]
+    faults: dict[str, list[tuple[str, int, Verdict | HealthEvent]]] = field(
+        default_factory=dict[str, list[tuple[str, int, "Verdict | HealthEvent"]]]
     )
-    blames: dict[str, JobBlamed] = field(default_factory=dict[str, JobBlamed])
+    """By node, what was seen that was not well: the fact's id, when, and what it says."""
+    blames: dict[str, tuple[int, JobBlamed]] = field(
+        default_factory=dict[str, tuple[int, JobBlamed]]
+    )
+    """By attempt, when it was blamed and on what."""
     ids: dict[str, str] = field(default_factory=dict[str, str])
 
     def node(self, name: str) -> str:
@@ -254,10 +256,16 @@ def _booted(record: HealthRecord, node: str, boot: str) -> None:
             del record.owed[place]
 
 
-def _enrolled(record: HealthRecord, _: Recorded, value: NodeEnrolled) -> None:
+def _known(machine: Machine, entry: Recorded) -> None:
+    at_us = entry.fact.valid_from
+    machine.since_us = at_us if machine.since_us is None else min(machine.since_us, at_us)
+
+
+def _enrolled(record: HealthRecord, entry: Recorded, value: NodeEnrolled) -> None:
     record.ids[value.name] = value.node
     machine = record.machine(value.node)
     machine.name = value.name
+    _known(machine, entry)
     machine.devices = frozenset(device.device for device in value.devices)
     _booted(record, value.node, value.boot)
 
@@ -270,11 +278,12 @@ def _verdict(record: HealthRecord, entry: Recorded, value: Verdict) -> None:
     node = record.node(value.node)
     machine = record.machine(node)
     _booted(record, node, value.boot)
+    _known(machine, entry)
     at_us = entry.fact.valid_from
     machine.heard_us = max(machine.heard_us or 0, entry.recorded_at)
     heard = Heard(id=entry.fact.key, seq=entry.seq, at_us=at_us, verdict=value)
     if value.verdict != OK and not value.shadow:
-        record.faults.append((entry.fact.key, at_us, value))
+        record.faults.setdefault(node, []).append((entry.fact.key, at_us, value))
     if value.shadow or value.boot != machine.boot:
         return
     place = record.part(heard)
@@ -299,14 +308,16 @@ def _older(value: Verdict, before: Verdict) -> bool:
 
 
 def _event(record: HealthRecord, entry: Recorded, value: HealthEvent) -> None:
-    _booted(record, record.node(value.node), value.boot)
-    record.faults.append((entry.fact.key, entry.fact.valid_from, value))
+    node = record.node(value.node)
+    _booted(record, node, value.boot)
+    record.faults.setdefault(node, []).append((entry.fact.key, entry.fact.valid_from, value))
 
 
 def _move(record: HealthRecord, entry: Recorded, value: StateMove) -> None:
     place = (record.node(value.node), value.device)
     machine = record.machine(place[0])
     machine.moves += 1
+    _known(machine, entry)
     at_us = entry.fact.valid_from
     record.moves.append(Moved(id=entry.fact.key, at_us=at_us, move=value))
     record.moved_seq[place] = entry.seq
@@ -365,8 +376,8 @@ def _window(record: HealthRecord, _: Recorded, value: MaintenanceWindow) -> None
     record.windows[value.window] = replace(value, node=record.node(value.node))
 
 
-def _blamed(record: HealthRecord, _: Recorded, value: JobBlamed) -> None:
-    record.blames[value.attempt] = value
+def _blamed(record: HealthRecord, entry: Recorded, value: JobBlamed) -> None:
+    record.blames[value.attempt] = (entry.fact.valid_from, value)
 
 
 _Taker = Callable[[HealthRecord, Recorded, "object"], None]

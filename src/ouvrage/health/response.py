@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from ouvrage.health.fences import Place, changes
 from ouvrage.health.fleet import Allowed, allowed
 from ouvrage.health.ladder import Step, Tried, next_step, runbook_of
-from ouvrage.health.record import WHOLE, Heard, HealthRecord, Try, height
+from ouvrage.health.record import WHOLE, HealthRecord, Heard, Try, height
 from ouvrage.health.states import AUTOMATION, Standing, Wish, moved
 from ouvrage.health.tables import Thresholds
 from ouvrage.model.health import MaintenanceWindow, Paged, Remedy, StateMove
@@ -122,9 +122,7 @@ def _untold(record: HealthRecord, page: Paged, now_us: int, bounds: Thresholds) 
     )
 
 
-def _page(
-    key: str, node: str | None, device: str | None, words: str, runbook: str | None
-) -> Paged:
+def _page(key: str, node: str | None, device: str | None, words: str, runbook: str | None) -> Paged:
     return Paged(key=key, node=node, device=device, words=words, runbook=runbook)
 
 
@@ -330,7 +328,10 @@ class _Course:
             self.reason = f"{begun.remedy.rung} is under way"
             return None
         if begun is not None:
-            self.remedies.append(replace(begun.remedy, outcome="failed", why="it did not end"))
+            failed = replace(
+                begun.remedy, node=self.place[0], outcome="failed", why="it did not end"
+            )
+            self.remedies.append(failed)
             self.reason = f"{begun.remedy.rung} did not end"
             return None
         step = self._step()
@@ -390,7 +391,7 @@ class _Course:
         """Say of the last rung whether it helped."""
         last = self._done()
         if last is not None:
-            self.remedies.append(replace(last.remedy, verified=found))
+            self.remedies.append(replace(last.remedy, node=self.place[0], verified=found))
 
     def _done(self) -> Try | None:
         """The last rung, where it was done and nobody has said yet whether it helped."""
@@ -505,9 +506,7 @@ def _fences(
             yield from _of_window(record, node, course, now_us)
 
 
-def _of_window(
-    record: HealthRecord, node: str, course: _Course, now_us: int
-) -> Iterable[FenceSet]:
+def _of_window(record: HealthRecord, node: str, course: _Course, now_us: int) -> Iterable[FenceSet]:
     """A window of maintenance holds its node in the operator's name, and lets go of what it held."""
     holder = record.held.get((node, None), {}).get("operator")
     window = window_of(record, node, now_us)
