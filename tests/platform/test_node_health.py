@@ -140,7 +140,7 @@ def test_a_sick_gpu_is_fenced_at_once_work_goes_on_and_new_work_goes_elsewhere(
     second = working.node("node-2", gpus=1)
     working.engine.observe()
     second.ask()
-    assert working.owner.get(f"/v1/jobs/{waits}")["last"]["node"] == "node-2"
+    assert working.owner.get(f"/v1/jobs/{waits}")["last"]["node"] == second.node
 
 
 def test_a_rung_that_is_turned_on_is_ordered_climbed_verified_and_frees(working: Working) -> None:
@@ -358,21 +358,27 @@ def test_the_server_takes_power_away_and_gives_it_back(working: Working) -> None
     assert code_of(node(working)["node"])
 
 
-def test_a_watch_that_asks_no_more_is_silent_whatever_its_runner_says(working: Working) -> None:
+def test_a_node_that_is_silent_is_unknown_then_fenced_until_it_is_looked_at(
+    working: Working,
+) -> None:
     twin = working.node(gpus=1)
     watch, loop = Watch(working, twin), looker(working)
     watch.send(watch.verdict("OK", device=None))
-    watch.duties()
     loop.look()
     assert node(working)["health"] == "healthy"
     working.clock.move(2 * MINUTE)
-    twin.ask()
     loop.look()
     assert (node(working)["health"], node(working)["fences"]) == ("unknown", [])
     working.clock.move(4 * MINUTE)
-    twin.ask()
     loop.look()
     assert node(working)["fences"][0]["holder"] == "automation"
-    watch.duties()
+    twin.ask()
     loop.look()
     assert (node(working)["health"], node(working)["fences"]) == ("healthy", [])
+
+
+def test_of_a_node_that_nothing_looks_at_silence_says_nothing(working: Working) -> None:
+    working.node()
+    working.clock.move(HOUR)
+    assert looker(working).look() is not None
+    assert (node(working)["health"], node(working)["fences"]) == ("unknown", [])

@@ -97,11 +97,8 @@ class HealthLoop:
             heard_us = known.machine(row.node).heard_us
             runner = runners.get(row.node)
             if heard_us is not None:  # of what nothing ever looks at, silence says nothing
-                polled = self.platform.health.polled.get(row.node)
                 seen = runner.seen_us if runner else 0
-                # A watch that asked and asks no more is silent, whatever the runner beside it says.
-                last = max(heard_us, seen, self.started_us) if polled is None else polled
-                silent[row.node] = tx.now_us - last
+                silent[row.node] = tx.now_us - max(heard_us, seen, self.started_us)
         return Situation(
             record=known,
             nodes=frozenset(row.node for row in rows),

@@ -18,15 +18,11 @@ from ouvrage.store.transaction import Connection
 
 
 class HealthBook:
-    """``at`` gives the record as it stands in a connection's state of the store.
-
-    ``polled`` says when a node's watch last asked this process what it is to do.
-    """
+    """``at`` gives the record as it stands in a connection's state of the store."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._record = HealthRecord()
-        self.polled: dict[str, int] = {}
 
     @contextmanager
     def at(self, connection: Connection) -> Generator[HealthRecord]:

@@ -38,8 +38,6 @@ LONGEST_US = 366 * DAY
 def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeDuties:
     """What a node is to climb by itself now, and what its checks are to verify."""
     node, now_us = actor.id, platform.clock()
-    if not platform.limits.several:
-        platform.health.polled[node] = now_us
     with platform.reading() as connection, platform.health.at(connection) as known:
         busy = frozenset(
             (each.node, device)
