@@ -67,7 +67,11 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "cp": ("shell", "cp", "Copy a file out of a running job, or into it."),
     "forward": ("shell", "forward", "Reach a port inside a running job from this machine."),
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
-    "agent": ("agent", "agent", "A node of a platform: takes jobs from a server and runs them."),
+    "agent": (
+        "agent",
+        "agent",
+        "One program on each machine: watches it, and runs a platform's jobs.",
+    ),
     "doctor": ("doctor", "doctor", "Does this machine keep strangers' work apart? Tries it out."),
     "usage": ("usage", "usage", "What work costs: charged, and running at this moment."),
     "statement": ("usage", "statement", "An account line by line: charges, payments, taxes."),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ouvrage.health.findings import Belief, Finding, asked, result_of, unknown
+from ouvrage.health.gpu_around import around_findings
 from ouvrage.health.tables import Thresholds
 from ouvrage.health.xid import Rules
 from ouvrage.model.health import CRITICAL, OK, WARN, CheckResult, Seen
@@ -91,6 +92,7 @@ def gpu_findings(
         *_heat(values, rules.bounds, device),
         *_slow(values, device),
         *_link(values, device),
+        *around_findings(values, rules.bounds, device, before),
     ]
 
 
