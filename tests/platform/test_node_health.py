@@ -382,3 +382,4 @@ def test_of_a_node_that_nothing_looks_at_silence_says_nothing(working: Working) 
     working.clock.move(HOUR)
     assert looker(working).look() is not None
     assert (node(working)["health"], node(working)["fences"]) == ("unknown", [])
+

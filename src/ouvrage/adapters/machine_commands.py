@@ -67,11 +67,9 @@ class MachineCommands:
         number = self._numbers().get(device)
         if number is None:
             raise NotDone(f"{device} has no device file here")
-        found: list[Holder] = []
-        for entry in sorted((self._root / "proc").glob("[0-9]*"), key=lambda path: int(path.name)):
-            if self._has_open(entry, f"/dev/nvidia{number}"):
-                found.append(_holder(entry))
-        return found
+        processes = sorted((self._root / "proc").glob("[0-9]*"), key=lambda path: int(path.name))
+        file = f"/dev/nvidia{number}"
+        return [_holder(each) for each in processes if self._has_open(each, file)]
 
     def _has_open(self, process: Path, file: str) -> bool:
         try:

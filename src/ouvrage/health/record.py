@@ -9,6 +9,7 @@ Facts are taken one by one, in the order of their recording, so that whoever kee
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,7 @@ from ouvrage.model.machines import FenceSet, NodeEnrolled
 WHOLE = frozenset({"reboot", "power_cycle"})
 """Rungs that take the whole machine along, whatever they are climbed for."""
 
+_GPU = re.compile(r"GPU-|MIG-")
 _OPEN = frozenset({"healthy", "suspect", "unknown"})
 
 
@@ -83,13 +85,13 @@ class Walked:
 
 @dataclass(slots=True, kw_only=True)
 class Machine:
-    """A node as far as its health goes: its GPUs, the boot that runs, those that are over, and when a verdict last came."""
+    """A node as far as its health goes: its GPUs, the boot that runs, those that are over, and whether a verdict ever came."""
 
     name: str
     devices: frozenset[str] = frozenset()
     boot: str = ""
     boots: dict[str, None] = field(default_factory=dict[str, None])
-    heard_us: int | None = None
+    heard: bool = False
     since_us: int | None = None
     """Since when it is known."""
     moves: int = 0
@@ -279,8 +281,10 @@ def _verdict(record: HealthRecord, entry: Recorded, value: Verdict) -> None:
     machine = record.machine(node)
     _booted(record, node, value.boot)
     _known(machine, entry)
+    if value.device is not None and node not in record.ids.values() and _GPU.match(value.device):
+        machine.devices |= {value.device}  # nobody enrolled it: its checks tell which GPUs it has
     at_us = entry.fact.valid_from
-    machine.heard_us = max(machine.heard_us or 0, entry.recorded_at)
+    machine.heard = True
     heard = Heard(id=entry.fact.key, seq=entry.seq, at_us=at_us, verdict=value)
     if value.verdict != OK and not value.shadow:
         record.faults.setdefault(node, []).append((entry.fact.key, at_us, value))

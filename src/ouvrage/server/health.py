@@ -94,11 +94,10 @@ class HealthLoop:
         rows, runners = all_nodes(tx.connection), all_runners(tx.connection)
         silent: dict[str, int] = {}
         for row in rows:
-            heard_us = known.machine(row.node).heard_us
             runner = runners.get(row.node)
-            if heard_us is not None:  # of what nothing ever looks at, silence says nothing
-                seen = runner.seen_us if runner else 0
-                silent[row.node] = tx.now_us - max(heard_us, seen, self.started_us)
+            # Of what nothing ever looks at, silence says nothing.
+            if runner is not None and known.machine(row.node).heard:
+                silent[row.node] = tx.now_us - max(runner.seen_us, self.started_us)
         return Situation(
             record=known,
             nodes=frozenset(row.node for row in rows),

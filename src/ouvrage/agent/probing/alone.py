@@ -1,7 +1,7 @@
 """A machine without a server looks after itself: a fleet of one, whose facts stand in the store of its home.
 
 Decides what the server decides elsewhere, by the same rules (``health/response``): what is fenced, what is climbed, whom to tell. Who works on a
-GPU is whoever has it open and is not ours. On a machine that others run, nothing is ever touched: the ladder is a person.
+GPU is whoever has it open and is neither ours nor a service of the driver's. On a machine that others run, nothing is ever touched: the ladder is a person.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from ouvrage.adapters.health_tables import thresholds
 from ouvrage.adapters.machine_port import MachinePort, NotDone
+from ouvrage.agent.probing.climbing import COMMS
 from ouvrage.base.grades import Grade
 from ouvrage.health.fences import Place
 from ouvrage.health.owner import Owner
@@ -54,11 +55,11 @@ def look(
 
 
 def _busy(record: HealthRecord, node: str, machine: MachinePort) -> Iterable[Place]:
-    """The GPUs that somebody else has open; where that cannot be told, they are taken to be at work."""
+    """The GPUs that somebody's work has open."""
     parts = {device for at, device in record.standings if at == node and device is not None}
     for device in sorted(parts | record.machine(node).devices):
         try:
-            if any(not holder.ours for holder in machine.holders(device)):
+            if any(not each.ours and each.name not in COMMS for each in machine.holders(device)):
                 yield (node, device)
         except NotDone:
-            yield (node, device)
+            continue  # it has no device file any more: nobody has it open

@@ -23,6 +23,18 @@ SERVICES = (
 )
 """Services that hold GPUs open, in the order in which they are stopped; they are started again in the reverse one."""
 
+COMMS = frozenset(
+    {
+        "nvidia-persiste",
+        "nv-hostengine",
+        "dcgm-exporter",
+        "nvidia_gpu_expo",
+        "gpud",
+        "nv-fabricmanage",
+    }
+)
+"""What the processes of such services are called in /proc, which keeps fifteen letters."""
+
 FABRIC = "nvidia-fabricmanager"
 """Stopped as well where a whole domain is reset."""
 
@@ -73,17 +85,16 @@ def _reset(
     stopped: list[str] = []
     quiet(True)
     try:
-        for name in (*SERVICES, *((FABRIC,) if len(devices) > 1 else ())):
-            if machine.stop_service(name):
-                stopped.append(name)
+        names = (*SERVICES, *((FABRIC,) if len(devices) > 1 else ()))
+        stopped.extend(name for name in names if machine.stop_service(name))
         held = _still_held(devices, machine, pause)
         if held:
             return Climbed(outcome="refused", why=f"held open by {', '.join(held)}"[:300])
         machine.reset(devices)
         return Climbed(outcome="done", why=f"reset {', '.join(devices)}"[:300])
     finally:
-        _start_again(stopped, machine)
         quiet(False)
+        _start_again(stopped, machine)
 
 
 def _still_held(
@@ -93,7 +104,9 @@ def _still_held(
     held: list[str] = []
     for look in range(_LOOKS):
         held = [
-            f"{each.name} (pid {each.pid})" for device in devices for each in machine.holders(device)
+            f"{each.name} (pid {each.pid})"
+            for device in devices
+            for each in machine.holders(device)
         ]
         if not held:
             break

@@ -27,10 +27,12 @@ from ouvrage.agent.probing.heart import Heart
 from ouvrage.agent.probing.lanes import Lanes
 from ouvrage.agent.probing.memory import Memory, memory_from, memory_json
 from ouvrage.agent.probing.now import Dropped, write_now
+from ouvrage.agent.probing.probes import DRIVER_LANES
 from ouvrage.agent.probing.readings import Readings
+from ouvrage.agent.probing.repairs import Repairs
 from ouvrage.agent.probing.settings import Settings
 from ouvrage.agent.probing.spool import Spool
-from ouvrage.agent.probing.verifying import epoch_in, taken
+from ouvrage.agent.probing.verifying import epoch_in, hands_off, taken
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import MINUTE, SECOND
 from ouvrage.health.xid import Rules
@@ -43,13 +45,17 @@ _DELIVER_FIRST_US, _DELIVER_LAST_US = SECOND, 5 * MINUTE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watching:
-    """How a watch is started. ``deliver`` are the words of the process that takes facts away, empty: nobody does."""
+    """How a watch is started. ``deliver`` are the words of the process that takes facts away, empty: nobody does.
+
+    ``repair`` are those of the process that does what follows from the verdicts.
+    """
 
     state: Path
     node: str
     settings: Settings
     root: str = "/"
     deliver: tuple[str, ...] = ()
+    repair: tuple[str, ...] = ()
     boot: str | None = None
 
 
@@ -68,6 +74,7 @@ class Supervisor:
         self._lanes = lanes or Lanes(watching.root)
         self._heart = Heart(self._state, self._boot)
         self._delivery = _Delivery(self._spool, watching.deliver)
+        self._repairs = Repairs(watching.repair)
         self._unwritten: list[Stated] = []
         self._answers: dict[str, Answer] = {}
         self._stopping = False
@@ -78,9 +85,11 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
         self._heart.start()
+        self._repairs.resume()
         while not self._stopping:
             self.round()
         self._delivery.close()
+        self._repairs.close()
         self._lanes.close()
         self._heart.stop()
         os.close(self._lock)
@@ -95,8 +104,14 @@ class Supervisor:
         self.core.epoch = epoch_in(self._state)
         for asked in taken(self._state):
             self.core.verify(asked.device, now, gone=asked.gone)
+        off = hands_off(self._state, now)
+        if off:
+            self._lanes.let_go(DRIVER_LANES)
         for probe in self.core.due(now):
-            self._lanes.ask(probe.name, self.core.question(probe))
+            if off and probe.lane in DRIVER_LANES:
+                self.core.later(probe, now + SECOND)
+            else:
+                self._lanes.ask(probe.name, self.core.question(probe))
         wait_s = min(_LONGEST_WAIT_S, (self.core.next_us() - monotonic_us()) / SECOND)
         answers = self._lanes.wait(wait_s)
         for answer in answers:
@@ -105,6 +120,7 @@ class Supervisor:
         if answers or self._unwritten:
             self._write()
         self._delivery.look(monotonic_us())
+        self._repairs.look(monotonic_us(), self.core.trouble)
 
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
@@ -171,6 +187,13 @@ class _Delivery:
 def deliver_words(state: Path, *words: str) -> tuple[str, ...]:
     """The process that takes the facts of a state directory away."""
     return (sys.executable, "-m", "ouvrage.agent.probing.deliver", "--state", str(state), *words)
+
+
+def repair_words(state: Path, node: str, *words: str) -> tuple[str, ...]:
+    """The process that does what follows from the verdicts of a state directory."""
+    return (
+        sys.executable, "-m", "ouvrage.agent.probing.repair", "--state", str(state), "--node", node, *words,
+    )  # fmt: skip
 
 
 def _remembered(spool: Spool, boot: str) -> Memory:
