@@ -200,7 +200,7 @@ def test_a_person_walks_it_where_nothing_is_turned_on(working: Working) -> None:
 def test_a_person_decides_with_a_reason_and_only_on_what_there_is(working: Working) -> None:
     working.node(gpus=1)
     path = "/v1/nodes/node-1/repair"
-    assert refused(working.owner("POST", path, {"state": "rma"})) == (409, "node/move")
+    assert refused(working.owner("POST", path, {"state": "rma"})) == (422, "node/move")
     working.owner.post(path, {"state": "maintenance", "note": "new fans"})
     assert node(working)["health"] == "maintenance"
     assert refused(working.owner("POST", path, {"device": "GPU-9"})) == (422, "node/device")
@@ -320,7 +320,8 @@ def test_a_fault_that_comes_to_light_after_the_bill_is_told_to_a_person(working:
 
 
 def test_a_window_of_maintenance_and_its_end(working: Working) -> None:
-    watch, loop = Watch(working, working.node(gpus=1)), looker(working)
+    twin = working.node(gpus=1)
+    watch, loop = Watch(working, twin), looker(working)
     watch.send(watch.verdict("OK", device=None))
     loop.look()
     now = working.clock()
@@ -331,6 +332,7 @@ def test_a_window_of_maintenance_and_its_end(working: Working) -> None:
     told = node(working)
     assert (told["health"], [f["holder"] for f in told["fences"]]) == ("maintenance", ["operator"])
     working.clock.move(30 * MINUTE)
+    twin.ask()
     working.owner.post("/v1/nodes/node-1/maintenance", {"cancel": made["told"]["window"]})
     loop.look()
     told = node(working)
@@ -382,4 +384,3 @@ def test_of_a_node_that_nothing_looks_at_silence_says_nothing(working: Working) 
     working.clock.move(HOUR)
     assert looker(working).look() is not None
     assert (node(working)["health"], node(working)["fences"]) == ("unknown", [])
-

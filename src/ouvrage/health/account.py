@@ -7,6 +7,7 @@ and of each GPU with its interval; and how many spares the owner's own rate of f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -21,11 +22,11 @@ from ouvrage.health.availability import (
     runpod_reliability,
 )
 from ouvrage.health.fences import Place
-from ouvrage.health.ladder import runbook_of
+from ouvrage.health.ladder import Step, runbook_of
 from ouvrage.health.lemons import DAY_US, Mark, Score, Service, scores
 from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord, Heard, Machine, Moved, Try, Walked
-from ouvrage.health.response import window_of
+from ouvrage.health.response import next_for, window_of
 from ouvrage.health.spares import Spares, spares
 from ouvrage.health.states import Standing
 from ouvrage.health.tables import Thresholds
@@ -63,6 +64,7 @@ class Account:
     windows: tuple[MaintenanceWindow, ...]
     window: MaintenanceWindow | None
     blames: tuple[JobBlamed, ...]
+    nexts: tuple[tuple[Place, Step], ...]
     parts: tuple[Part, ...]
     score: Score | None
     spares: Spares
@@ -103,12 +105,26 @@ def account_of(
         windows=tuple(w for w in record.windows.values() if w.node == node and not w.cancelled),
         window=window_of(record, node, to_us),
         blames=tuple(blame for _, blame in record.blames.values() if blame.node == node),
+        nexts=tuple(_nexts(record, places, owner, to_us, bounds)),
         parts=parts,
         score=found_scores.get(node),
         spares=_spares(record, to_us, owner, bounds),
         gpus=sum(len(each.devices) for each in record.machines.values()),
         owner=owner,
     )
+
+
+def _nexts(
+    record: HealthRecord, places: list[Place], owner: Owner, now_us: int, bounds: Thresholds
+) -> Iterator[tuple[Place, Step]]:
+    """What is to be climbed next, of each place that owes a check its being well."""
+    for place in places:
+        if not record.owed.get(place):
+            continue
+        observed = record.machine(place[0]).name in owner.observed
+        step = next_for(record, place, owner.turned_on, now_us, bounds, observed=observed)
+        if step is not None:
+            yield place, step
 
 
 def stays_of(record: HealthRecord, node: str, to_us: int) -> list[Stay]:
@@ -259,6 +275,13 @@ def account_plain(account: Account) -> dict[str, Any]:
                 "evidence": list(each.evidence),
             }
             for each in account.blames
+        ],
+        "next": [
+            {
+                "device": place[1], "rung": step.rung, "by_hand": step.hands, "why": step.why,
+                "runbook": runbook_of(step.rung),
+            }
+            for place, step in account.nexts
         ],
         "parts": [_part_plain(part, account) for part in account.parts],
         "score": _score(account.score),

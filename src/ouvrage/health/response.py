@@ -8,7 +8,7 @@ are what the states say: nothing else sets them or lets them go. It carries noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ouvrage.health.fences import Place, changes
@@ -131,6 +131,34 @@ def place_name(place: Place, record: HealthRecord) -> str:
     node, device = place
     name = record.machine(node).name
     return name if device is None else f"{name} {device}"
+
+
+def worst_owed(record: HealthRecord, place: Place) -> Heard | None:
+    """What a place is repaired for: the gravest that is held against it, in this boot or before."""
+    owed = record.owing(place)
+    return max(owed, key=lambda each: height(each.verdict.action), default=None)
+
+
+def next_for(
+    record: HealthRecord, place: Place, turned_on: Collection[str], now_us: int,
+    bounds: Thresholds, *, observed: bool = False, failed: bool = False,
+) -> Step | None:  # fmt: skip
+    """The rung that is next on a place, None where nothing asks for one. ``failed``: the last one is known not to have helped."""
+    first = worst_owed(record, place)
+    history = [
+        Tried(
+            rung=each.remedy.rung, at_us=each.at_us, outcome=each.remedy.outcome,
+            verified=each.remedy.verified, dry_run=each.remedy.dry_run,
+        )
+        for each in record.tries.get(place, ())
+    ]  # fmt: skip
+    if failed:  # of the last one it is known by now, though not recorded yet
+        history = [*history[:-1], *(replace(each, verified=False) for each in history[-1:])]
+    action = first.verdict.action if first is not None else ""
+    return next_step(
+        action, history, now_us, turned_on, bounds,
+        rule=first.verdict.code if first else "", observer=observed,
+    )  # fmt: skip
 
 
 def window_of(record: HealthRecord, node: str, now_us: int) -> MaintenanceWindow | None:
@@ -406,29 +434,18 @@ class _Course:
         return same and each.remedy.outcome == "waiting"
 
     def _first(self) -> Heard | None:
-        """What it is repaired for: the gravest that is held against it, in this boot or before."""
-        owed = self.record.owing(self.place)
-        return max(owed, key=lambda each: height(each.verdict.action), default=None)
+        return worst_owed(self.record, self.place)
 
     def _step(self, *, failed: bool = False) -> Step:
-        first = self._first()
-        action = first.verdict.action if first is not None else ""
-        history = [
-            Tried(
-                rung=each.remedy.rung, at_us=each.at_us, outcome=each.remedy.outcome,
-                verified=each.remedy.verified, dry_run=each.remedy.dry_run,
-            )
-            for each in self.tries
-        ]  # fmt: skip
-        if failed:  # of the last one it is known by now, though not recorded yet
-            history = [*history[:-1], *(replace(each, verified=False) for each in history[-1:])]
-        step = next_step(
-            action, history, self.now_us, self.situation.turned_on, self.bounds,
-            rule=first.verdict.code if first else "",
-            observer=self.place[0] in self.situation.observed,
+        observed = self.place[0] in self.situation.observed
+        step = next_for(
+            self.record, self.place, self.situation.turned_on, self.now_us, self.bounds,
+            observed=observed, failed=failed,
         )  # fmt: skip
         if step is not None:
             return step
+        first = self._first()
+        action = first.verdict.action if first is not None else ""
         why = f"{first.verdict.check} asks for {action}" if first else "nothing says what is wrong"
         return Step(rung="person", dry_run=False, hands=True, why=why)
 

@@ -11,14 +11,14 @@ from typing import Any
 from ouvrage.adapters.health_owner import owner_in
 from ouvrage.adapters.health_tables import thresholds
 from ouvrage.base.time import DAY
+from ouvrage.health import by_hand
 from ouvrage.health.account import account_of, account_plain
+from ouvrage.health.by_hand import ByHand, called_off, facts_of
 from ouvrage.health.record import HealthRecord
 from ouvrage.health.response import Situation, respond
-from ouvrage.health.states import Wish, moved
-from ouvrage.model.health import MaintenanceWindow, Remedy, RepairStep
 from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.errors import conflict, unreadable
+from ouvrage.server.errors import unreadable
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.meant import node_meant
 from ouvrage.store.platform.machines import NodeRow
@@ -31,8 +31,6 @@ from ouvrage.wire.health import (
     NodeHealthTold,
     RungOrdered,
 )
-
-LONGEST_US = 366 * DAY
 
 
 def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeDuties:
@@ -99,7 +97,12 @@ def repair(
             hint="ouvrage node show lists its devices", field="device",
         )  # fmt: skip
     with platform.health.at(tx.connection) as known:
-        values = _recorded(known, node, actor, asked, tx.now_us)
+        said = ByHand(
+            place=(node.node, asked.device), rung=asked.rung, by=actor.login, number=asked.number,
+            step=asked.step, stepped=asked.stepped, outcome=asked.outcome, state=asked.state,
+            note=asked.note,
+        )  # fmt: skip
+        values = facts_of(known, said, tx.now_us)
         facts = tuple(
             stated(
                 platform, value, subject=f"node:{node.name}", at_us=tx.now_us, until_us=tx.now_us
@@ -116,51 +119,6 @@ def repair(
         return _told(platform, known, node, tx.now_us - 30 * DAY, tx.now_us)
 
 
-def _recorded(
-    known: HealthRecord, node: NodeRow, actor: Actor, asked: NewRepair, now_us: int
-) -> list[Any]:
-    place = (node.node, asked.device)
-    epoch = known.standing(place).epoch
-    values: list[Any] = []
-    if asked.stepped is not None:
-        values.append(
-            RepairStep(
-                node=node.node, device=asked.device, rung=asked.rung, number=asked.number,
-                step=asked.step, outcome=asked.stepped, note=asked.note, by=actor.login,
-                epoch=epoch,
-            )
-        )  # fmt: skip
-    if asked.outcome is not None:
-        values.append(
-            Remedy(
-                node=node.node, device=asked.device, rung=asked.rung, outcome=asked.outcome,
-                verified=None, dry_run=False, by=actor.login, why=asked.note or "by hand",
-                epoch=epoch,
-            )
-        )  # fmt: skip
-    if asked.state is not None:
-        values.append(_decided(known, place, actor, asked, now_us))
-    return values
-
-
-def _decided(
-    known: HealthRecord, place: tuple[str, str | None], actor: Actor, asked: NewRepair, now_us: int
-) -> Any:
-    """The move that a person makes. ``Refused`` 409 where there is no such move."""
-    standing = known.standing(place)
-    wish = Wish(
-        to_state=asked.state or "", actor=actor.login, reason=asked.note, evidence=(), boot=None,
-        epoch=standing.epoch, at_us=now_us,
-    )  # fmt: skip
-    found = moved(standing, wish)
-    if found.move is None:
-        raise conflict(
-            "node/move", f"{found.why_not}", hint="a reason is needed: --why; states: the guide on repairs",
-            field="state",
-        )  # fmt: skip
-    return found.move
-
-
 def maintain(
     tx: Transaction, platform: Platform, actor: Actor, name: str, asked: NewMaintenance
 ) -> NodeHealthTold:
@@ -168,7 +126,13 @@ def maintain(
     authorise(actor, "node.change", org=None)
     node = node_meant(tx.connection, name)
     with platform.health.at(tx.connection) as known:
-        window = _window(known, platform, node, actor, asked)
+        window = (
+            called_off(known, node.node, asked.cancel, actor.login)
+            if asked.cancel is not None
+            else by_hand.window(
+                platform.ids(), node.node, asked.from_us, asked.to_us, asked.why, actor.login
+            )
+        )
         fact = stated(
             platform, window, subject=f"node:{node.name}", at_us=window.from_us,
             until_us=window.to_us,
@@ -180,28 +144,3 @@ def maintain(
         )  # fmt: skip
         told = _told(platform, known, node, tx.now_us - 30 * DAY, tx.now_us)
     return told.model_copy(update={"told": {**told.told, "window": window.window}})
-
-
-def _window(
-    known: HealthRecord, platform: Platform, node: NodeRow, actor: Actor, asked: NewMaintenance
-) -> MaintenanceWindow:
-    if asked.cancel is not None:
-        found = known.windows.get(asked.cancel)
-        if found is None or found.node != node.node:
-            raise unreadable(
-                "maintenance/unknown", f"{node.name} has no window {asked.cancel}",
-                hint="ouvrage node health lists them", field="cancel",
-            )  # fmt: skip
-        return MaintenanceWindow(
-            window=found.window, node=node.node, from_us=found.from_us, to_us=found.to_us,
-            why=found.why, by=actor.login, cancelled=True,
-        )  # fmt: skip
-    if not 0 < asked.to_us - asked.from_us <= LONGEST_US:
-        raise unreadable(
-            "maintenance/period", "a window ends after it begins, within a year",
-            hint="--from TIME --to TIME", field="to_us",
-        )  # fmt: skip
-    return MaintenanceWindow(
-        window=platform.ids(), node=node.node, from_us=asked.from_us, to_us=asked.to_us,
-        why=asked.why, by=actor.login, cancelled=False,
-    )  # fmt: skip
