@@ -276,6 +276,9 @@ class Core:
         )  # fmt: skip
 
     def _check(self, key: Key, watch: Watch, boot_us: int) -> CheckNow:
+        last = watch.looks[-1].result if watch.looks else None
+        if last is not None and last.verdict == watch.verdict and not watch.latched:
+            watch = replace(watch, result=last)  # the same verdict, with what was read last
         said = stated(watch, self.node, self.epoch)
         reasons = () if watch.result is None else watch.result.reasons
         action = "person" if self._settings.observer and said.action in RUNGS else said.action

@@ -263,13 +263,21 @@ class Lanes:
         return [lane.child.process.pid for lane in self._lanes.values() if lane.child is not None]
 
     def close(self) -> None:
-        """Let every child end; it does when its input ends."""
+        """Let every child end, which it does with its input; one that does not is killed unless it is a driver's client."""
         for lane in self._lanes.values():
             self._give_up(lane, "", ())
             for each in lane.leaving:
-                with suppress(subprocess.TimeoutExpired):
-                    each.child.process.wait(1)
+                if not _ends(each.child.process) and lane.name not in DRIVER_LANES:
+                    each.child.process.kill()
+                    _ends(each.child.process)
         self._selector.close()
+
+
+def _ends(process: subprocess.Popen[bytes]) -> bool:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+        return True
+    return False
 
 
 def _read(question: _Question, line: bytes, took_us: int) -> Answer | None:
