@@ -14,6 +14,7 @@ from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
 from ouvrage.cli.agent import state_meant, state_option
 from ouvrage.cli.node_care import health, maintain, repair
+from ouvrage.cli.node_power_limit import power
 from ouvrage.cli.node_watch import seen_in, seen_json, seen_words, verify, watch
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
@@ -39,6 +40,7 @@ node.add_command(verify)
 node.add_command(health)
 node.add_command(repair)
 node.add_command(maintain)
+node.add_command(power)
 
 
 @node.command(

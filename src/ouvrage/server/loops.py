@@ -18,6 +18,7 @@ from ouvrage.server.engine import Embedded
 from ouvrage.server.health import HealthLoop
 from ouvrage.server.intake import Intake
 from ouvrage.server.keeping import keep
+from ouvrage.server.power import cycle_of
 from ouvrage.server.reconcile import reconcile
 from ouvrage.server.services.rented import hold
 from ouvrage.server.services.upkeep import tidy
@@ -37,7 +38,7 @@ async def at_work(
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
-        _Loop(platform, "health", HealthLoop(platform, engine.token).look, HEALTH),
+        _Loop(platform, "health", HealthLoop(platform, engine.token, cycle_of(platform.state_dir)).look, HEALTH),
         _Loop(platform, "services", uses.state, _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
         _Loop(platform, "upkeep", lambda: tidy(platform), _TO_END, every_us=HOUR),
