@@ -6,7 +6,7 @@ is refused, since a rung that was misspelt would not be on. It is read again whe
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -113,12 +113,11 @@ def _number(
     if name not in data:
         return default
     found = data[name]
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
+    if isinstance(found, bool) or not isinstance(found, (int, Decimal)):
         raise _fault(file, f"{name} is a number", f"{name} = 99.5")
-    try:
-        value = Fraction(Decimal(str(found)))
-    except (InvalidOperation, ValueError, OverflowError) as error:
-        raise _fault(file, f"{name} is a number", f"{name} = 99.5") from error
+    if isinstance(found, Decimal) and not found.is_finite():
+        raise _fault(file, f"{name} is a number", f"{name} = 99.5")
+    value = Fraction(found)
     if value < 0 or (name.endswith("percent") and value > 100):
         raise _fault(file, f"{name} = {found} is out of bounds", "percent lie between 0 and 100")
     return value

@@ -34,7 +34,8 @@ def health_words(told: Mapping[str, Any], *, plain: bool) -> str:
 def first_line(told: Mapping[str, Any]) -> str:
     """How it stands, in a line."""
     states = sorted(told["states"], key=lambda each: _SORTED.index(each["state"]))
-    worst = states[0] if states else {"state": "unknown", "device": None, "since_us": None}
+    nothing: Mapping[str, Any] = {"state": "unknown", "device": None, "since_us": None}
+    worst = states[0] if states else nothing
     part = f" {worst['device']}" if worst["device"] else ""
     since = f" since {moment(worst['since_us'])}" if worst["since_us"] else ""
     held = sorted({each["holder"] for each in told["fences"]})

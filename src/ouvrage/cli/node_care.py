@@ -166,8 +166,10 @@ def _meant(told: Mapping[str, Any], device: str | None, rung: str | None) -> tup
             "node/which", f"{len(nexts)} parts of {told['name']} wait for a repair",
             hint="--device " + " or ".join(str(each["device"]) for each in nexts),
         )  # fmt: skip
-    first = nexts[0] if nexts else {"device": device, "rung": rung}
-    return device or first["device"], rung or first["rung"]
+    if not nexts:
+        assert rung is not None
+        return device, rung
+    return device or nexts[0]["device"], rung or nexts[0]["rung"]
 
 
 def _walk(

@@ -142,7 +142,11 @@ class HealthRecord:
         return self.ids.get(name, name)
 
     def machine(self, node: str) -> Machine:
-        """The machine of a node, from now on at least."""
+        """The machine of a node; of one that was never heard of, nothing is known."""
+        return self.machines.get(node) or Machine(name=node)
+
+    def known(self, node: str) -> Machine:
+        """The machine of a node that a fact tells of, known from now on."""
         return self.machines.setdefault(node, Machine(name=node))
 
     def standing(self, place: Place) -> Standing:
@@ -249,7 +253,7 @@ def height(action: str) -> int:
 
 def _booted(record: HealthRecord, node: str, boot: str) -> None:
     """What an older boot held against something that was never fenced for it is over with that boot."""
-    machine = record.machine(node)
+    machine = record.known(node)
     if not boot or boot in machine.boots:
         return
     machine.hear(boot)
@@ -265,7 +269,7 @@ def _known(machine: Machine, entry: Recorded) -> None:
 
 def _enrolled(record: HealthRecord, entry: Recorded, value: NodeEnrolled) -> None:
     record.ids[value.name] = value.node
-    machine = record.machine(value.node)
+    machine = record.known(value.node)
     machine.name = value.name
     _known(machine, entry)
     machine.devices = frozenset(device.device for device in value.devices)
@@ -278,7 +282,7 @@ def _inventory(record: HealthRecord, _: Recorded, value: NodeInventory) -> None:
 
 def _verdict(record: HealthRecord, entry: Recorded, value: Verdict) -> None:
     node = record.node(value.node)
-    machine = record.machine(node)
+    machine = record.known(node)
     _booted(record, node, value.boot)
     _known(machine, entry)
     if value.device is not None and node not in record.ids.values() and _GPU.match(value.device):
@@ -319,7 +323,7 @@ def _event(record: HealthRecord, entry: Recorded, value: HealthEvent) -> None:
 
 def _move(record: HealthRecord, entry: Recorded, value: StateMove) -> None:
     place = (record.node(value.node), value.device)
-    machine = record.machine(place[0])
+    machine = record.known(place[0])
     machine.moves += 1
     _known(machine, entry)
     at_us = entry.fact.valid_from

@@ -38,7 +38,12 @@ async def at_work(
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
-        _Loop(platform, "health", HealthLoop(platform, engine.token, cycle_of(platform.state_dir)).look, HEALTH),
+        _Loop(
+            platform,
+            "health",
+            HealthLoop(platform, engine.token, cycle_of(platform.state_dir)).look,
+            HEALTH,
+        ),
         _Loop(platform, "services", uses.state, _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
         _Loop(platform, "upkeep", lambda: tidy(platform), _TO_END, every_us=HOUR),

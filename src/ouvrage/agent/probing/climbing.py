@@ -8,7 +8,7 @@ GPU makes the rung refused. A reboot is proved by another boot id, which only th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,7 +140,7 @@ def _reboot(rung: Rung, machine: MachinePort, state: Path) -> Climbed:
     return Climbed(outcome="waiting", why="the system was asked to reboot")
 
 
-def write_intent(state: Path, intent: dict[str, object]) -> None:
+def write_intent(state: Path, intent: Mapping[str, object]) -> None:
     """Bring an intent to the disk before anything is touched."""
     from ouvrage.store.samples import write_whole
 
