@@ -387,3 +387,41 @@ class Storm(RuleBasedStateMachine):
 
 TestStorm = Storm.TestCase
 TestStorm.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+
+
+def test_the_laws_name_what_cannot_have_been() -> None:
+    from ouvrage.health.laws import LAWS
+    from ouvrage.model.health import JobBlamed, MaintenanceWindow, Remedy, RepairStep
+
+    fleet = Fleet()
+    fleet.put(
+        RepairStep(
+            node="n1", device=None, rung="reboot", number=1, step="x", outcome="perhaps", note="",
+            by="sam", epoch=0,
+        )
+    )  # fmt: skip
+    fleet.put(
+        MaintenanceWindow(
+            window="w", node="n1", from_us=5, to_us=5, why="", by="sam", cancelled=False
+        )
+    )
+    fleet.put(
+        JobBlamed(
+            job="j", attempt="a", node="n1", cause="hardware", percent=101, evidence=(), why="",
+            billed=False,
+        )
+    )  # fmt: skip
+    fleet.put(
+        Remedy(
+            node="n1", device=None, rung="reboot", outcome="failed", verified=True, dry_run=False,
+            by="sam", why="", epoch=1,
+        )
+    )  # fmt: skip
+    found = [law.name for law in LAWS for _ in law.check(fleet.facts)]
+    assert found == [
+        "health/remedies",
+        "health/hands",
+        "health/hands",
+        "health/blame",
+        "health/blame",
+    ]
