@@ -106,27 +106,8 @@ def test_from_a_verdict_to_a_machine_that_takes_work_again(owner: Home) -> None:
     why = until(lambda: _explained(owner, "waits", "fenced"), "a reason")
     assert "placement/fenced" in why.out
 
-    health = owner.inside("node", "health", name)
-    assert health.first.startswith(f"{name} is awaiting hands since ")
-    assert health.first.endswith("; held back by automation")
-    lines = health.out.splitlines()
-    assert lines[1].startswith("  xid is CRITICAL (xid-119) since ")
-    assert lines[2] == (
-        "  next: reboot, by a person (reboot is not turned on); runbook: docs/runbooks/reboot.md"
-    )
-    assert lines[-1].startswith(f"Walk through it: ouvrage node repair {name}")
-
-    part = walked(owner, name, answers="done fenced\nnot now\n")
-    assert part.code == 0, part.err
-    assert part.out.splitlines()[0] == (
-        f"reboot on {name}: 5 steps. Answer done, skip or failed, and what you saw."
-    )
-    assert "Stopped. What was walked is recorded" in part.out
-    whole = walked(owner, name, answers="d\nd boot id noted\ns nothing in it\nd\nd\n")
-    assert whole.code == 0, whole.err
-    assert whole.out.splitlines()[-1].endswith(
-        f"reboot on {name}: done. Its checks verify it now; it is free when they find it well."
-    )
+    _says_what_is_next(owner, name)
+    _is_walked(owner, name)
     until(lambda: _state(owner, name) == "verifying", "a verification")
 
     find(owner, name, "OK")
@@ -150,7 +131,36 @@ def test_from_a_verdict_to_a_machine_that_takes_work_again(owner: Home) -> None:
     ]
     assert told["steps"][2]["note"] == "boot id noted"
     assert told["parts"][0]["down_us"] > 0
+    _refuses(owner, name)
 
+
+def _says_what_is_next(owner: Home, name: str) -> None:
+    health = owner.inside("node", "health", name)
+    assert health.first.startswith(f"{name} is awaiting hands since ")
+    assert health.first.endswith("; held back by automation")
+    lines = health.out.splitlines()
+    assert lines[1].startswith("  xid is CRITICAL (xid-119) since ")
+    assert lines[2] == (
+        "  next: reboot, by a person (reboot is not turned on); runbook: docs/runbooks/reboot.md"
+    )
+    assert lines[-1].startswith(f"Walk through it: ouvrage node repair {name}")
+
+
+def _is_walked(owner: Home, name: str) -> None:
+    part = walked(owner, name, answers="done fenced\nnot now\n")
+    assert part.code == 0, part.err
+    assert part.out.splitlines()[0] == (
+        f"reboot on {name}: 5 steps. Answer done, skip or failed, and what you saw."
+    )
+    assert "Stopped. What was walked is recorded" in part.out
+    whole = walked(owner, name, answers="d\nd boot id noted\ns nothing in it\nd\nd\n")
+    assert whole.code == 0, whole.err
+    assert whole.out.splitlines()[-1].endswith(
+        f"reboot on {name}: done. Its checks verify it now; it is free when they find it well."
+    )
+
+
+def _refuses(owner: Home, name: str) -> None:
     set_ = owner.inside("node", "maintain", name, "--to", "2999-01-01")
     assert set_.code == 2
     assert "error[maintenance/period]" in set_.err

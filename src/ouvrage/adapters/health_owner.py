@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
@@ -85,10 +85,14 @@ def _owner(file: str, data: dict[str, Any]) -> Owner:
 
 
 def _rows(file: str, data: dict[str, Any]) -> list[dict[str, Any]]:
-    rows: Any = data.get("credit", [])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):  # pyright: ignore[reportUnknownVariableType]
+    rows = _listed(data.get("credit", []))
+    if rows is None or not all(isinstance(row, dict) for row in rows):
         raise _fault(file, "credit is a list of tables", "[[credit]]")
-    return rows  # pyright: ignore[reportUnknownVariableType]
+    return rows
+
+
+def _listed(value: object) -> list[Any] | None:
+    return cast("list[Any]", value) if isinstance(value, list) else None
 
 
 def _tier(file: str, row: dict[str, Any]) -> Tier:
@@ -101,10 +105,10 @@ def _tier(file: str, row: dict[str, Any]) -> Tier:
 
 
 def _texts(file: str, data: dict[str, Any], name: str) -> list[str]:
-    found: Any = data.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):  # pyright: ignore[reportUnknownVariableType]
+    found = _listed(data.get(name, []))
+    if found is None or not all(isinstance(each, str) for each in found):
         raise _fault(file, f"{name} is a list of texts", f'{name} = ["…"]')
-    return found  # pyright: ignore[reportUnknownVariableType]
+    return found
 
 
 def _number(

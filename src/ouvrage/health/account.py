@@ -219,83 +219,97 @@ def account_plain(account: Account) -> dict[str, Any]:
         "to_us": account.to_us,
         "boot": account.machine.boot,
         "epoch": account.machine.moves,
-        "states": [_state(each, account) for each in account.standings],
+        "states": [_state(each) for each in account.standings],
         "fences": [
             {"device": device, "holder": holder, "why": why}
             for device, holder, why in account.fences
         ],
-        "against": [
-            {
-                "id": heard.id, "device": heard.verdict.device, "check": heard.verdict.check,
-                "verdict": heard.verdict.verdict, "code": heard.verdict.code,
-                "action": heard.verdict.action, "at_us": heard.at_us,
-                "runbook": runbook_of(heard.verdict.action),
-            }
-            for heard in account.against
-        ],
-        "moves": [
-            {
-                "id": m.id, "at_us": m.at_us, "device": m.move.device, "from": m.move.from_state,
-                "to": m.move.to_state, "actor": m.move.actor, "reason": m.move.reason,
-                "evidence": list(m.move.evidence), "epoch": m.move.epoch,
-            }
-            for m in account.moves
-        ],
-        "remedies": [
-            {
-                "at_us": each.at_us, "device": place[1], "rung": each.remedy.rung,
-                "outcome": each.remedy.outcome, "verified": each.remedy.verified,
-                "dry_run": each.remedy.dry_run, "by": each.remedy.by, "why": each.remedy.why,
-            }
-            for place, each in account.tries
-        ],
-        "steps": [
-            {
-                "at_us": w.at_us, "device": w.step.device, "rung": w.step.rung,
-                "number": w.step.number, "step": w.step.step, "outcome": w.step.outcome,
-                "note": w.step.note, "by": w.step.by,
-            }
-            for w in account.steps
-        ],
+        "against": [_against(heard) for heard in account.against],
+        "next": [_next(place, step) for place, step in account.nexts],
+        "windows": [_window(each, account.window) for each in account.windows],
+        "parts": [_part_plain(part, account) for part in account.parts],
+        "score": _score(account.score),
+        "spares": _spares_plain(account),
+        "promise": share_text(account.owner.promise),
+        "turned_on": sorted(account.owner.turned_on),
+        "moves": [_move(each) for each in account.moves],
+        "remedies": [_remedy(place, each) for place, each in account.tries],
+        "steps": [_step(each) for each in account.steps],
         "pages": [
             {"at_us": at_us, "words": page.words, "runbook": page.runbook}
             for at_us, page in account.pages
         ],
-        "windows": [
-            {
-                "window": w.window, "from_us": w.from_us, "to_us": w.to_us, "why": w.why,
-                "by": w.by, "open": account.window is not None and w.window == account.window.window,
-            }
-            for w in account.windows
-        ],
-        "blames": [
-            {
-                "job": each.job, "attempt": each.attempt, "cause": each.cause,
-                "percent": each.percent, "why": each.why, "billed": each.billed,
-                "evidence": list(each.evidence),
-            }
-            for each in account.blames
-        ],
-        "next": [
-            {
-                "device": place[1], "rung": step.rung, "by_hand": step.hands, "why": step.why,
-                "runbook": runbook_of(step.rung),
-            }
-            for place, step in account.nexts
-        ],
-        "parts": [_part_plain(part, account) for part in account.parts],
-        "score": _score(account.score),
-        "spares": {
-            "gpus": account.gpus, "count": account.spares.count, "assumed": account.spares.assumed,
-            "waiting": f"{account.spares.waiting:.3f}",
-            "enough": None if account.spares.enough is None else f"{account.spares.enough:.4f}",
-        },
-        "turned_on": sorted(account.owner.turned_on),
-        "promise": share_text(account.owner.promise),
+        "blames": [_blame(each) for each in account.blames],
+    }
+
+
+def _against(heard: Heard) -> dict[str, Any]:
+    said = heard.verdict
+    return {
+        "id": heard.id, "device": said.device, "check": said.check, "verdict": said.verdict,
+        "code": said.code, "action": said.action, "at_us": heard.at_us,
+        "runbook": runbook_of(said.action),
     }  # fmt: skip
 
 
-def _state(standing: Standing, account: Account) -> dict[str, Any]:
+def _next(place: Place, step: Step) -> dict[str, Any]:
+    return {
+        "device": place[1], "rung": step.rung, "by_hand": step.hands, "why": step.why,
+        "runbook": runbook_of(step.rung),
+    }  # fmt: skip
+
+
+def _window(window: MaintenanceWindow, open_: MaintenanceWindow | None) -> dict[str, Any]:
+    return {
+        "window": window.window, "from_us": window.from_us, "to_us": window.to_us,
+        "why": window.why, "by": window.by,
+        "open": open_ is not None and window.window == open_.window,
+    }  # fmt: skip
+
+
+def _spares_plain(account: Account) -> dict[str, Any]:
+    found = account.spares
+    return {
+        "gpus": account.gpus, "count": found.count, "assumed": found.assumed,
+        "waiting": f"{found.waiting:.3f}",
+        "enough": None if found.enough is None else f"{found.enough:.4f}",
+    }  # fmt: skip
+
+
+def _move(moved: Moved) -> dict[str, Any]:
+    move = moved.move
+    return {
+        "id": moved.id, "at_us": moved.at_us, "device": move.device, "from": move.from_state,
+        "to": move.to_state, "actor": move.actor, "reason": move.reason,
+        "evidence": list(move.evidence), "epoch": move.epoch,
+    }  # fmt: skip
+
+
+def _remedy(place: Place, tried: Try) -> dict[str, Any]:
+    remedy = tried.remedy
+    return {
+        "at_us": tried.at_us, "device": place[1], "rung": remedy.rung, "outcome": remedy.outcome,
+        "verified": remedy.verified, "dry_run": remedy.dry_run, "by": remedy.by, "why": remedy.why,
+    }  # fmt: skip
+
+
+def _step(walked: Walked) -> dict[str, Any]:
+    step = walked.step
+    return {
+        "at_us": walked.at_us, "device": step.device, "rung": step.rung, "number": step.number,
+        "step": step.step, "outcome": step.outcome, "note": step.note, "by": step.by,
+    }  # fmt: skip
+
+
+def _blame(blame: JobBlamed) -> dict[str, Any]:
+    return {
+        "job": blame.job, "attempt": blame.attempt, "cause": blame.cause,
+        "percent": blame.percent, "why": blame.why, "billed": blame.billed,
+        "evidence": list(blame.evidence),
+    }  # fmt: skip
+
+
+def _state(standing: Standing) -> dict[str, Any]:
     return {
         "device": standing.device, "state": standing.state, "since_us": standing.since_us or None,
         "epoch": standing.epoch,

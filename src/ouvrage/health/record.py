@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ouvrage.health.fences import Fences, Place
 from ouvrage.health.fleet import Fenced
 from ouvrage.health.states import Standing, begun
 from ouvrage.ledger.facts import Recorded
-from ouvrage.ledger.kinds import read
+from ouvrage.ledger.kinds import Unread, read
 from ouvrage.model.health import (
     CRITICAL,
     OK,
@@ -233,8 +234,10 @@ class HealthRecord:
         """Take one more fact, whatever it is about."""
         self.last_seq = max(self.last_seq, entry.seq)
         taker = _TAKERS.get(entry.fact.kind)
-        value = read(entry.fact) if taker else None
-        if taker is not None and value is not None and hasattr(value, "KIND"):
+        if taker is None:
+            return
+        value = read(entry.fact)
+        if not isinstance(value, Unread):
             taker(self, entry, value)
 
 
@@ -388,7 +391,7 @@ def _blamed(record: HealthRecord, entry: Recorded, value: JobBlamed) -> None:
     record.blames[value.attempt] = (entry.fact.valid_from, value)
 
 
-_Taker = Callable[[HealthRecord, Recorded, "object"], None]
+_Taker = Callable[[HealthRecord, Recorded, Any], None]
 _TAKERS: dict[str, _Taker] = {
     kind.KIND: taker
     for kind, taker in (
@@ -404,6 +407,6 @@ _TAKERS: dict[str, _Taker] = {
         (MaintenanceWindow, _window),
         (JobBlamed, _blamed),
     )
-}  # pyright: ignore[reportAssignmentType]
+}
 KINDS_READ = tuple(_TAKERS)
 """The kinds of facts that a record is made of."""

@@ -23,7 +23,10 @@ class HealthBook:
 
     @contextmanager
     def at(self, connection: Connection) -> Generator[HealthRecord]:
-        """The record, up to date and nobody else's for as long as the context lasts. Nothing may be written to it."""
+        """The record, up to date and nobody else's for as long as the context lasts. Nothing may be written to it.
+
+        Within a transaction, ask before anything is appended in it: what is rolled back must never have been read.
+        """
         with self._lock:
             last, new = news(connection, KINDS_READ, self._record.last_seq)
             for entry in new:
