@@ -83,14 +83,13 @@ class Fleet:
         first = found = self._respond()
         for _ in range(4):
             news = (*found.moves, *found.fences, *found.remedies, *found.pages)
-            if not news:
-                break
             for value in news:
                 self.put(value)
             self.pages += [page.words for page in found.pages]
+            if not news:
+                break
             found = self._respond()
-        else:
-            raise AssertionError(f"it never has enough: {news}")
+        assert not (found.moves or found.fences or found.remedies or found.pages), "never enough"
         self.ordered = found.ordered
         return first
 
