@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,19 +13,22 @@ import pytest
 from ouvrage.adapters.health_tables import xid_table
 from ouvrage.agent.probing.probes import BY_NAME, PROBES
 from ouvrage.agent.probing.settings import Settings
+from ouvrage.health.bmc import BmcLook
 from ouvrage.model.health import OK, Verdict
+from ouvrage.model.power import LogPage, Reading
 from tests.health.rules import one
 from tests.support.nvml import Cards, build, compiler
 from tests.support.stopped_machine import S, StoppedMachine, stopped
 
+HEALTH_LOG = {
+    "critical_warning": 0, "available_spare": 100, "available_spare_threshold": 10,
+    "percentage_used": 3, "media_errors": 0, "data_units_read": 5, "data_units_written": 5,
+    "power_cycles": 3, "power_on_hours": 100, "temperature": 40, "unsafe_shutdowns": 0,
+}  # fmt: skip
 GOOD_DISK = {
     "device": {"name": "/dev/sda", "protocol": "NVMe"}, "smartctl": {"exit_status": 0},
     "smart_status": {"passed": True}, "power_on_time": {"hours": 100},
-    "nvme_smart_health_information_log": {
-        "critical_warning": 0, "available_spare": 100, "available_spare_threshold": 10,
-        "percentage_used": 3, "media_errors": 0, "data_units_read": 5, "data_units_written": 5,
-        "power_cycles": 3, "power_on_hours": 100, "temperature": 40, "unsafe_shutdowns": 0,
-    },
+    "nvme_smart_health_information_log": HEALTH_LOG,
 }  # fmt: skip
 
 
@@ -44,21 +49,33 @@ def machine(library: Path, tmp_path: Path) -> Iterator[StoppedMachine]:
     report(tmp_path, GOOD_DISK)
     (programs / "smartctl").write_text(f'#!/bin/sh\ncat "{tmp_path}/report.json"\n')
     (programs / "smartctl").chmod(0o755)
-    settings = Settings(peers=("a",), time_server="t", wall="http://127.0.0.1:9/")
+    settings = Settings(
+        peers=("a",), time_server="t", wall="http://127.0.0.1:9/", bmc=(str(tmp_path), "n1")
+    )
     with stopped(tmp_path / "root", cards, settings, programs) as made:
         made.tree.gpus_on_the_bus(2)
         made.instead["time"] = lambda _: {"values": {"kept": True, "max_error_us": 900}}
         made.instead["peers"] = lambda _: {"values": {"peers": [peer(4)]}}
         made.instead["time_server"] = lambda _: {"values": {"ahead_us": 40}}
+        made.instead["bmc"] = lambda _: {"values": bmc(("41", "OK"))}
         made.instead["wall"] = lambda _: {"values": {"power_mw": 900_000, "energy_uj": 7}}
         made.go(130)
         assert {w.verdict for w in made.core.memory.watches.values()} == {OK}, made.core.view(0, 0)
-        made.cards, made.at = cards, tmp_path  # type: ignore[attr-defined]
         yield made
 
 
 def peer(answered: int) -> dict[str, object]:
     return {"name": "a", "asked": 4, "answered": answered, "latency_us": 900 if answered else None}
+
+
+def bmc(inlet: tuple[str, str]) -> dict[str, object]:
+    """What a BMC tells, as the child passes it on."""
+    look = BmcLook(
+        state="on", log=LogPage(entries=(), cursor=None, gap=False, used_percent=3),
+        sensors=(Reading(name="inlet", value=Decimal(inlet[0]), unit="Cel", verdict=inlet[1]),),
+        restore="last", wanted=None, draws=None,
+    )  # fmt: skip
+    return json.loads(json.dumps(asdict(look), default=str))
 
 
 def report(place: Path, told: object) -> None:
@@ -129,7 +146,8 @@ def test_a_fault_that_the_driver_tells_is_found_within_thirty_seconds(
     machine: StoppedMachine, rule: str
 ) -> None:
     machine.go(0.001)
-    machine.cards.set(**DRIVER_FAULTS[rule])  # type: ignore[attr-defined]
+    assert machine.cards is not None
+    machine.cards.set(**DRIVER_FAULTS[rule])
     if rule == "gpu-refused":
         machine.instead["gpu"] = lambda _: {"fault": "the driver is not loaded"}
     found = machine.go(31, lambda: any(v.code == rule for v in machine.verdicts("gpu")))
@@ -151,22 +169,31 @@ def test_silence_is_never_well(machine: StoppedMachine, sort: str) -> None:
         assert machine.go(310, lambda: machine.counted("gpu", GPU) == "CRITICAL"), "not for ever"
 
 
+Inject = Callable[[StoppedMachine], object]
+
+
 def _worn(machine: StoppedMachine) -> None:
-    log = {**GOOD_DISK["nvme_smart_health_information_log"], "available_spare": 0}  # type: ignore[dict-item]
-    report(machine.at, {**GOOD_DISK, "nvme_smart_health_information_log": log})  # type: ignore[attr-defined]
+    worn = {**HEALTH_LOG, "available_spare": 0}
+    told = {**GOOD_DISK, "nvme_smart_health_information_log": worn}
+    report(machine.tree.root.parent, told)
 
 
-def _instead(probe: str, told: dict[str, object]):  # noqa: ANN202
+def _recovery(machine: StoppedMachine) -> None:
+    assert machine.cards is not None
+    machine.cards.set(gpu0__recovery_action=2)
+
+
+def _instead(probe: str, told: dict[str, object]) -> Inject:
     return lambda machine: machine.instead.__setitem__(probe, lambda _: told)
 
 
-def _put(name: str, text: str):  # noqa: ANN202
+def _put(name: str, text: str) -> Inject:
     return lambda machine: machine.tree.put(name, text)
 
 
-INJECTED = {
+INJECTED: dict[str, tuple[Inject, str]] = {
     "kernel_log": (lambda m: m.tree.log("nvme nvme0: controller is down; will reset", m.now), "kernel-disk-gone"),
-    "gpu": (lambda m: m.cards.set(gpu0__recovery_action=2), "recovery-action"),
+    "gpu": (_recovery, "recovery-action"),
     "links": (_put("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN"), "link-down"),
     "edac": (_put("sys/devices/system/edac/mc/mc0/ue_count", "1"), "edac-uncorrected"),
     "memory": (_put("proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 1000 kB"), "memory-low"),
@@ -175,6 +202,7 @@ INJECTED = {
     "smart": (_worn, "disk-spare"),
     "peers": (_instead("peers", {"values": {"peers": [peer(0)]}}), "peer-lost"),
     "time_server": (_instead("time_server", {"values": {"ahead_us": -9 * S}}), "clock-skew"),
+    "bmc": (_instead("bmc", {"values": bmc(("71", "CRITICAL"))}), "bmc-sensor"),
     "wall": (_instead("wall", {"fault": "refused"}), "wall-refused"),
 }  # fmt: skip
 
@@ -186,7 +214,7 @@ def test_every_probe_has_a_fault_here() -> None:
 @pytest.mark.parametrize("probe", INJECTED)
 def test_a_fault_is_found_within_two_intervals(machine: StoppedMachine, probe: str) -> None:
     inject, rule = INJECTED[probe]
-    machine.go(700, lambda: machine.core._probes[probe].last_us == _now(machine))  # noqa: SLF001
+    machine.go(700, lambda: machine.core._probes[probe].last_us == _now(machine))
     inject(machine)
     interval = BY_NAME[probe].interval_s
     found = machine.go(

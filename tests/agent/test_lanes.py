@@ -37,7 +37,9 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def lanes(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lanes]:
+def lanes(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Lanes]:
     """Lanes whose children behave as the test's parameter says; the deadline is short."""
     by_name = {n: replace(p, deadline_s=1) for n, p in probes.BY_NAME.items()}
     monkeypatch.setattr(lanes_module, "BY_NAME", by_name)
@@ -97,7 +99,7 @@ def test_a_child_that_does_not_end_is_asked_nothing_until_it_is_killed(lanes: La
     assert "has not ended yet" in (told.fault or "")
     lanes.ask("edac", {})
     assert answered(lanes, "edac")["edac"].fault is None, "another child serves its lane"
-    until(lambda: lanes.wait(0.1) or not lanes._lanes["host"].leaving, "its end")  # noqa: SLF001
+    until(lambda: lanes.wait(0.1) or not lanes._lanes["host"].leaving, "its end")
     lanes.ask("links", {})
     assert "no answer within" in (answered(lanes, "links")["links"].fault or ""), "asked anew"
 
@@ -107,7 +109,9 @@ def freezer() -> Iterator[Path]:
     """A group whose processes are frozen: they wait in the kernel and no signal ends them, as with a stuck driver."""
     place = Path("/sys/fs/cgroup/freezer")
     if os.geteuid() or not (place / "cgroup.procs").exists():
-        pytest.skip("only root, with the freezer of cgroups v1, makes a process that cannot be ended")
+        pytest.skip(
+            "only root, with the freezer of cgroups v1, makes a process that cannot be ended"
+        )
     group = place / f"ouvrage-test-{os.getpid()}"
     group.mkdir()
     yield group

@@ -97,7 +97,9 @@ def test_a_part_that_was_taken_out_is_watched_no_longer(machine: StoppedMachine)
     machine.go(10)
     (machine.tree.root / "sys/class/net/eth1/device/vendor").unlink()
     (machine.tree.root / "sys/class/net/eth1/device").rmdir()
-    assert machine.go(30, lambda: machine.counted("link", "eth1") == "UNKNOWN"), "silence is not well"
+    assert machine.go(30, lambda: machine.counted("link", "eth1") == "UNKNOWN"), (
+        "silence is not well"
+    )
     machine.core.verify("eth1", machine.now, gone=True)
     machine.go(30)
     assert ("link", "eth1") not in machine.core.memory.watches
@@ -211,7 +213,11 @@ def test_what_was_never_seen_well_does_not_begin_as_well(tmp_path: Path) -> None
 
 
 def test_nonsense_in_the_place_of_values_is_told_as_such(machine: StoppedMachine) -> None:
-    for probe, values in (("edac", {"controllers": [{"x": 1}]}), ("links", {"links": 3}), ("gpu", {})):
+    for probe, values in (
+        ("edac", {"controllers": [{"x": 1}]}),
+        ("links", {"links": 3}),
+        ("gpu", {}),
+    ):
         machine.instead[probe] = lambda _, v=values: {"values": v}
     machine.go(61)
     assert machine.counted("edac") == machine.counted("link", "eth0") == "UNKNOWN"

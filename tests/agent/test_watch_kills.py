@@ -17,7 +17,7 @@ import pytest
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.agent.probing.deliver import deliver, into_store
 from ouvrage.agent.probing.heart import last_beat
-from ouvrage.agent.probing.now import read_now
+from ouvrage.agent.probing.now import Now, read_now
 from ouvrage.agent.probing.spool import Spool
 from ouvrage.ledger.kinds import read
 from ouvrage.store.store import open_store
@@ -154,8 +154,8 @@ def test_a_driver_that_hangs_or_crashes_stops_neither_heart_nor_probes(
         assert watched.stop() == 0
 
 
-def _of(now: object, check: str) -> set[str]:
-    return {each.verdict for each in now.checks if each.check == check}  # type: ignore[attr-defined]
+def _of(now: Now, check: str) -> set[str]:
+    return {each.verdict for each in now.checks if each.check == check}
 
 
 def test_a_second_watch_of_one_directory_is_refused(watched: Watched) -> None:

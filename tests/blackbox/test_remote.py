@@ -59,7 +59,7 @@ def test_a_machine_behind_redfish(ouvrage: Home, bmc: tuple[str, str]) -> None:
     assert "error[power/untrusted]" in said.err
     assert f"sha256:{sha256}" in said.err
 
-    write(ouvrage, f'{table}pin = "sha256:{sha256}"\noff_s = 0\n')
+    write(ouvrage, f'{table}pin = "sha256:{sha256}"\noff_s = 0\nlook_s = 1\n')
     said = ouvrage("node", "power", "gpu1", "show")
     assert said.first == "gpu1 is on (redfish)", said.err
     said = ouvrage.inside("node", "power", "gpu1", "off", "--hard", "--dry-run")
@@ -71,6 +71,8 @@ def test_a_machine_behind_redfish(ouvrage: Home, bmc: tuple[str, str]) -> None:
     assert (said.code, said.json["error"]["code"]) == (2, "power/not-confirmed")
     assert not (ouvrage.path / "ouvrage.db").exists()
 
+    said = ouvrage.inside("node", "power", "gpu1", "cycle", "--hard", "--yes", "--json")
+    assert (said.json["outcome"], said.json["seen"]) == ("done", ["on", "off", "on"]), said.out
     said = ouvrage.inside(
         "node", "power", "gpu1", "off", "--hard", "--yes", "--why", "a smoke test"
     )
@@ -80,15 +82,10 @@ def test_a_machine_behind_redfish(ouvrage: Home, bmc: tuple[str, str]) -> None:
     ), said.err
     said = ouvrage.inside("node", "power", "gpu1", "off", "--yes", "--json")
     assert (said.code, said.json["outcome"]) == (0, "nothing to do")
-    said = ouvrage.inside("node", "power", "gpu1", "on", "--json")
-    assert (said.json["outcome"], said.json["seen"]) == ("done", ["off", "on"])
-    said = ouvrage.inside("node", "power", "gpu1", "cycle", "--hard", "--yes", "--json")
-    assert (said.json["outcome"], said.json["seen"]) == ("done", ["on", "off", "on"])
-
     orders = [json.loads(payload) for payload in _payloads(ouvrage, "node.power")]
     ended = [(each["order"], each["outcome"]) for each in orders if each["outcome"] != "ordered"]
-    assert ended == [("off", "done"), ("off", "nothing to do"), ("on", "done"), ("cycle", "done")]
-    assert sum(1 for each in orders if each["outcome"] == "ordered") == 4
+    assert ended == [("cycle", "done"), ("off", "done"), ("off", "nothing to do")]
+    assert sum(1 for each in orders if each["outcome"] == "ordered") == 3
     (remedy,) = [json.loads(payload) for payload in _payloads(ouvrage, "health.remedy")]
     assert (remedy["rung"], remedy["outcome"], remedy["by"]) == ("power_cycle", "done", "operator")
     assert ouvrage.inside("verify").code == 0
@@ -253,7 +250,7 @@ def test_gpus_are_capped_here_read_back_and_what_it_saves_is_what_a_tuning_measu
     assert [cards.limit_w(gpu) for gpu in (0, 1)] == [300, 300]
     (line,) = [line for line in said.out.splitlines() if line.startswith("tune-")]
     assert "more time" in line
-    assert "less energy" in line
+    assert "energy" in line  # known only where a block lasts some seconds: see tests/pricing
     assert "under 300 W than under 600 W" in line
     orders = [json.loads(payload) for payload in _payloads(home, "node.power")]
     done = [

@@ -107,6 +107,7 @@ class StoppedMachine:
         self.now = int(began_s * S)
         self.ahead_us = 0
         self.settings = settings or Settings()
+        self.cards = cards
         self.facts: list[tuple[int, Stated]] = []
         self.instead: dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
         """Probes that answer what the test says: ``{"fault": words, "sort": sort}``, ``{"values": …}``."""

@@ -17,6 +17,7 @@ from ouvrage.adapters.gpu_port import Unavailable, sound
 from ouvrage.adapters.health_sources import NotTold, within_deadline
 from ouvrage.adapters.nvml import begun, described
 from ouvrage.health.gpu_around import MOST_PID
+from ouvrage.health.gpus import gpu_seen
 from ouvrage.model.health import Seen
 
 DEADLINE_S = 10
@@ -192,17 +193,7 @@ def gpu_looks(at_us: int) -> list[Seen]:
         raise NotTold(f"the GPU library ended its process (exit {code})") from error
     if isinstance(answer, dict):
         raise NotTold(str(cast("dict[str, Any]", answer).get("fault")))
-    return [seen_of(values, at_us) for values in cast("list[Values]", answer)]
-
-
-def seen_of(values: Values, at_us: int) -> Seen:
-    """One GPU's values as what was seen of it, under the best name that it told."""
-    name = values.get("uuid") or values.get("pci") or f"gpu {values.get('index')}"
-    fault = values.pop("fault", None)
-    return Seen(
-        probe="gpu", device=str(name), at_us=at_us, boot="", monotonic_us=0, values=values,
-        fault=None if fault is None else str(fault),
-    )  # fmt: skip
+    return [gpu_seen(values, at_us) for values in cast("list[Values]", answer)]
 
 
 def main() -> int:

@@ -38,7 +38,7 @@ EXAMPLE = (
 )
 _KEYS = {
     "kind": str, "address": str, "user": str, "password": str, "pin": str, "ca": str, "login": str, "system": str,
-    "maker": str, "model": str, "cipher": int, "outlet": int, "timeout_s": int, "off_s": int, "restore": str,
+    "maker": str, "model": str, "cipher": int, "outlet": int, "timeout_s": int, "off_s": int, "look_s": int, "restore": str,
 }  # fmt: skip
 _ONLY = {
     "pin": ("redfish",), "ca": ("redfish",), "login": ("redfish",), "system": ("redfish",),
@@ -151,6 +151,7 @@ def _check_values(entry: Mapping[str, Any], refuse: Refuse) -> None:
     for name, least, most in (
         ("timeout_s", 1, 120),
         ("off_s", 0, 600),
+        ("look_s", 1, 60),
         ("outlet", 0, 63),
         ("cipher", 0, 17),
     ):
@@ -240,9 +241,10 @@ def pace_of(remote: Remote) -> Pace:
     quirk = quirk_for(
         remote.kind, remote.settings.get("maker", ""), remote.settings.get("model", "")
     )
-    usual = Pace()
-    off_s = remote.settings.get("off_s", usual.off_s if quirk.off_s is None else quirk.off_s)
-    return Pace(look_s=usual.look_s if quirk.look_s is None else quirk.look_s, off_s=off_s)
+    usual, given = Pace(), remote.settings
+    look_s = usual.look_s if quirk.look_s is None else quirk.look_s
+    off_s = usual.off_s if quirk.off_s is None else quirk.off_s
+    return Pace(look_s=given.get("look_s", look_s), off_s=given.get("off_s", off_s))
 
 
 def _secret(remote: Remote) -> Callable[[], str] | None:

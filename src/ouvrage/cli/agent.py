@@ -19,7 +19,6 @@ import click
 
 from ouvrage.adapters.home import home
 from ouvrage.adapters.parent_death import end_with_the_parent
-from ouvrage.adapters.podman import REGISTRIES
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.output import say_text
@@ -120,6 +119,7 @@ def run(
     if server is None:
         _watch(place, name or _host(), root, observer, report_to, ca)
         return
+    from ouvrage.adapters.podman import REGISTRIES
     from ouvrage.agent.isolation import proven
     from ouvrage.agent.runner import Runner, Settings
 
@@ -154,7 +154,9 @@ def _watch(
     watching = Watching(
         state=state,
         node=node,
-        settings=replace(settings, observer=observer),
+        settings=replace(
+            settings, observer=observer, bmc=_bmc(node, root), keeps_books=report_to is None
+        ),
         root=root,
         deliver=deliver_words(state, *receiver, *more),
         # A tree that stands in for / is looked at, and nothing else: no repair may reach this machine through it.
@@ -164,6 +166,15 @@ def _watch(
     say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
     sys.stdout.flush()
     supervisor.run()
+
+
+def _bmc(node: str, root: str) -> tuple[str, str] | None:
+    """The BMC that this home's ``remote.toml`` names for this machine, else the one that the kernel's driver finds."""
+    from ouvrage.adapters.remote_config import remotes
+
+    if node in remotes(home()):
+        return str(home()), node
+    return ("", "") if os.path.exists(f"{root.rstrip('/')}/dev/ipmi0") else None
 
 
 def _shown(state: Path) -> str:

@@ -35,6 +35,17 @@ _SHOWN = (
 )  # fmt: skip
 
 
+def gpu_seen(values: Values, at_us: int) -> Seen:
+    """One GPU's values as what was seen of it, under the best name that it told; ``fault`` among them: why it is silent."""
+    name = values.get("uuid") or values.get("pci") or f"gpu {values.get('index')}"
+    fault = values.get("fault")
+    return Seen(
+        probe="gpu", device=str(name), at_us=at_us, boot="", monotonic_us=0,
+        values={key: value for key, value in values.items() if key != "fault"},
+        fault=None if fault is None else str(fault),
+    )  # fmt: skip
+
+
 def check_gpus(
     seen: Sequence[Seen], rules: Rules, expected: int | None = None, before: Sequence[Seen] = ()
 ) -> list[CheckResult]:

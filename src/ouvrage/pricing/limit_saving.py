@@ -66,13 +66,13 @@ def _ratio(this: Spread | None, that: Spread | None) -> tuple[Fraction | None, I
 
 def saving_words(found: Saving) -> str:
     """One sentence: what a unit takes less or more of."""
-    energy = "of its energy nothing is known"
-    if found.joules is not None:
-        energy = f"{_change(found.joules)} energy{_between(found.joules_between)}"
     time = f"{_change(found.seconds)} time{_between(found.seconds_between)}"
+    energy, end = "", "; of its energy nothing is known"
+    if found.joules is not None:
+        energy, end = f"{_change(found.joules)} energy{_between(found.joules_between)} and ", ""
     return (
-        f"a unit ({found.unit}) took {energy} and {time} under {_watts(found.limit_w)}"
-        f" than under {_watts(found.before_w)} {found.grade.mark}"
+        f"a unit ({found.unit}) took {energy}{time} under {_watts(found.limit_w)}"
+        f" than under {_watts(found.before_w)} {found.grade.mark}{end}"
     )
 
 

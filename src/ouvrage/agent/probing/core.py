@@ -19,6 +19,7 @@ from ouvrage.agent.probing.memory import Key, Memory
 from ouvrage.agent.probing.now import CheckNow, Dropped, Now, ProbeNow
 from ouvrage.agent.probing.probes import BY_NAME, FEW, PROBES, Probe
 from ouvrage.agent.probing.settings import Settings
+from ouvrage.agent.probing.wall import answer_of, hour_after, hour_stated
 from ouvrage.base.grades import Grade
 from ouvrage.health.findings import unknown
 from ouvrage.health.timekeeping import step_between
@@ -71,12 +72,15 @@ class Core:
 
     # The schedule
 
-    def due(self, now_us: int) -> list[Probe]:
-        """The probes that are to look now; each is looking from here on, until it was answered."""
+    def due(self, now_us: int, lanes: frozenset[str] | None = None) -> list[Probe]:
+        """The probes (of some lanes) that are to look now; each is looking from here on, until it was answered."""
         found = [
-            BY_NAME[name] for name, each in self._probes.items()
-            if each.next_us is not None and each.next_us <= now_us
-        ]  # fmt: skip
+            BY_NAME[name]
+            for name, each in self._probes.items()
+            if each.next_us is not None
+            and each.next_us <= now_us
+            and (lanes is None or BY_NAME[name].lane in lanes)
+        ]
         for probe in found:
             self._probes[probe.name].next_us = None
         return found
@@ -129,7 +133,7 @@ class Core:
         """Judge an answer with values; what cannot be judged is no answer."""
         before, self._answers[probe.name] = self._answers.get(probe.name), answer
         case = Case(
-            values=answer.values or {}, now_us=answer.monotonic_us, before=before, memory=self.memory,
+            values=answer.values or {}, now_us=answer.monotonic_us, at_us=answer.at_us, before=before, memory=self.memory,
             rules=self._rules, settings=self._settings, last=self._answers,
         )  # fmt: skip
         try:
@@ -142,7 +146,17 @@ class Core:
         if probe.name == "kernel_log":
             self._facts += self._events.over(answer)
             self.news |= bool(case.values["lines"])
+        if probe.name == "wall":
+            self._count_the_wall(answer)
         return answer
+
+    def _count_the_wall(self, answer: Answer) -> None:
+        """Energy of hours that are over, for the books of whoever keeps them here."""
+        values = answer.values or {}
+        now = answer_of(values["power_mw"], values["energy_uj"], answer.at_us, answer.monotonic_us)
+        self.memory.hour, over = hour_after(self.memory.hour, now)
+        if self._settings.keeps_books:
+            self._facts += [hour_stated(each, self.node) for each in over]
 
     def _watched(self, probe: Probe) -> list[Key]:
         return [key for key in self.memory.watches if key[0] in probe.checks]

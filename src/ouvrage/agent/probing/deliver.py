@@ -1,7 +1,7 @@
 """Takes the facts of a spool away: into this machine's own store, or to the server, until none waits.
 
 Decides that a fact leaves the spool only when the receiver says that it has it, and that one whose like stands there with
-another content is told of and never sent again. It is a process of its own, so that the watch never waits for a
+another content is told of and never sent again; one that a server cannot take is put aside, so that the others go on. It is a process of its own, so that the watch never waits for a
 store or a server and never carries their weight. Exit code 0: nothing waits any more; 1: later.
 
     python -m ouvrage.agent.probing.deliver --state DIR (--home DIR | --server URL [--ca FILE])
@@ -24,10 +24,11 @@ from ouvrage.agent.probing.spool import Spool
 from ouvrage.agent.probing.verifying import keep_epoch
 from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.facts import Fact
-from ouvrage.metering.exchange import export_run
+from ouvrage.ledger.lines import fact_line
 
 Send = Callable[[Sequence[Fact]], None]
-STORE = "ouvrage.db"
+STORE, REFUSED = "ouvrage.db", "refused.ndjson"
+_UNREADABLE = 422
 
 
 def deliver(spool: Spool, send: Send) -> int:
@@ -56,7 +57,8 @@ def into_store(home: Path) -> Send:
 
 def to_server(state: Path, url: str, ca: str | None) -> Send:
     """Sends facts to the server as the node that enrolled from this directory. Raises ``OuvrageError`` before that."""
-    from ouvrage.agent.link import Link
+    from ouvrage.agent.link import Away, Link, Refused
+    from ouvrage.metering.exchange import export_run
 
     try:
         key = json.loads((state / "node.json").read_bytes())["key"]
@@ -66,7 +68,15 @@ def to_server(state: Path, url: str, ca: str | None) -> Send:
     link.use(key)
 
     def send(facts: Sequence[Fact]) -> None:
-        answer = link.facts(export_run(facts[0].subject, facts, None))
+        try:
+            answer = link.facts(export_run(facts[0].subject, facts, None))
+        except Away as away:
+            raise ConnectionError(str(away)) from away
+        except Refused as refused:
+            if refused.status != _UNREADABLE:
+                raise
+            _one_by_one(state, facts, refused, send)
+            return
         for told in answer.get("conflicts", ()):
             _say(f"{told['fact']} stands there already, with another {told['field']}")
         if isinstance(epoch := answer.get("epoch"), int):
@@ -75,14 +85,25 @@ def to_server(state: Path, url: str, ca: str | None) -> Send:
     return send
 
 
+def _one_by_one(state: Path, facts: Sequence[Fact], refused: OuvrageError, send: Send) -> None:
+    """Find the facts that a server cannot take, and put them aside: they must not hold up those after them."""
+    if len(facts) > 1:
+        for fact in facts:
+            send([fact])
+        return
+    _say(f"the server does not take {facts[0].key}: {refused.message}; it is in {REFUSED}")
+    with (state / REFUSED).open("a", encoding="utf-8") as file:
+        file.write(fact_line(facts[0]) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _say(words: str) -> None:
     sys.stderr.write(f"ouvrage agent: {words}\n")
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Deliver once. Another one that delivers from the same spool goes first."""
-    from ouvrage.agent.link import Away
-
     parser = argparse.ArgumentParser()
     for name in ("--state", "--home", "--server", "--ca"):
         parser.add_argument(name)
@@ -98,7 +119,7 @@ def main(words: Sequence[str] | None = None) -> int:
             else into_store(Path(given.home))
         )
         deliver(Spool(state), send)
-    except (OuvrageError, Away, OSError) as error:
+    except (OuvrageError, OSError) as error:
         _say(str(error))
         return 1
     return 0

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
-from ouvrage.adapters.nvml_health import seen_of
 from ouvrage.agent.probing.asking import STUCK, Answer
 from ouvrage.agent.probing.memory import Memory
 from ouvrage.agent.probing.probes import BY_NAME
 from ouvrage.agent.probing.settings import Settings
+from ouvrage.health.bmc import BmcLook, check_bmc
 from ouvrage.health.disks import check_disk
 from ouvrage.health.driver_lines import Merged, driver_lines, merged, pci_name
 from ouvrage.health.findings import result_of, unknown
-from ouvrage.health.gpus import check_gpus
+from ouvrage.health.gpus import check_gpus, gpu_seen
 from ouvrage.health.host import (
     Clock,
     MemoryController,
@@ -36,6 +37,7 @@ from ouvrage.health.links import LinkSeen, PeerSeen, by_name, check_link, check_
 from ouvrage.health.timekeeping import TimeSeen, check_timekeeping
 from ouvrage.health.xid import Rules, log_findings
 from ouvrage.model.health import CRITICAL, CheckResult, Seen
+from ouvrage.model.power import LogEntry, LogPage, Reading
 from ouvrage.model.work import Named
 
 _US = 1_000_000
@@ -55,6 +57,7 @@ class Case:
 
     values: Mapping[str, Any]
     now_us: int
+    at_us: int
     before: Answer | None
     memory: Memory
     rules: Rules
@@ -129,7 +132,7 @@ def _gpu(case: Case) -> list[Judged]:
     earlier: list[Seen] = []
     if case.before is not None and case.before.values is not None:
         then, told = case.before.monotonic_us, case.before.values["gpus"]
-        earlier = [seen_of({**values, "monotonic_us": then}, 0) for values in told]
+        earlier = [gpu_seen({**values, "monotonic_us": then}, 0) for values in told]
     results = check_gpus(seen, case.rules, expected, earlier)
     if not any(each.device is None for each in results):
         good = f"{len(seen)} GPUs answered"
@@ -142,7 +145,7 @@ def _gpu_seen(values: dict[str, Any], case: Case) -> Seen:
     place = f"index {values.get('index')}"
     if not values.get("uuid") and place in case.memory.uuids:
         values["uuid"] = case.memory.uuids[place]  # a GPU that is lost tells its place alone
-    seen = seen_of({**values, "monotonic_us": case.now_us}, 0)
+    seen = gpu_seen({**values, "monotonic_us": case.now_us}, 0)
     device, up = seen.device or "", values.get("nvlinks_up")
     address = pci_name(str(values.get("pci") or ""))
     if address is not None and values.get("uuid"):
@@ -203,7 +206,8 @@ def _files(case: Case) -> list[Judged]:
 
 
 def _mount(told: Mapping[str, Any]) -> Mount:
-    return Mount(**{**told, "options": tuple(told["options"])})
+    named: dict[str, Any] = {**told, "options": tuple(told["options"])}
+    return Mount(**named)
 
 
 def _smart(case: Case) -> list[Judged]:
@@ -233,6 +237,27 @@ def _wall(case: Case) -> list[Judged]:
     return _plain([result_of("wall", None, (), good=good, evidence=evidence)])
 
 
+def _bmc(case: Case) -> list[Judged]:
+    values = case.values
+    log: dict[str, Any] | None = values["log"]
+    page = None
+    if log is not None:
+        entries: dict[str, Any] = {"entries": tuple(LogEntry(**each) for each in log["entries"])}
+        page = LogPage(**{**log, **entries})
+    look = BmcLook(
+        state=values["state"], sensors=[_reading(each) for each in values["sensors"]], log=page,
+        restore=values["restore"], wanted=values["wanted"],
+        draws=None if values["draws"] is None else _reading(values["draws"]),
+    )  # fmt: skip
+    return _plain([check_bmc(look, case.at_us, case.rules.bounds)])
+
+
+def _reading(told: Mapping[str, Any]) -> Reading:
+    value = told["value"]
+    named: dict[str, Any] = {**told, "value": None if value is None else Decimal(value)}
+    return Reading(**named)
+
+
 _JUDGES: dict[str, Callable[[Case], list[Judged]]] = {
     "kernel_log": _kernel_log,
     "gpu": _gpu,
@@ -245,6 +270,7 @@ _JUDGES: dict[str, Callable[[Case], list[Judged]]] = {
     "smart": _smart,
     "peers": _peers,
     "wall": _wall,
+    "bmc": _bmc,
 }
 
 WELL_WHEN_UNNAMED = frozenset({"xid", "kernel", "space"})

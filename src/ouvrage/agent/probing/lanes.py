@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.agent.probing.asking import CRASH, GARBAGE, HANG, REFUSED, STUCK, Answer
-from ouvrage.agent.probing.probes import BY_NAME, DRIVER_LANES, KEPT_LANES
+from ouvrage.agent.probing.probes import BY_NAME, DRIVER_LANES, KEPT_LANES, LINGERS_US
 from ouvrage.base.time import SECOND
 
 _LONGEST = 4 << 20
@@ -97,6 +97,7 @@ class _Lane:
     name: str
     child: _Child | None = None
     current: _Question | None = None
+    idle_us: int = 0
     queue: list[_Question] = field(default_factory=list)
     leaving: list[_Leaving] = field(default_factory=list)
 
@@ -198,8 +199,7 @@ class Lanes:
             self._give_up(lane, question.probe, DRIVER_LANES)
         else:
             self._done.append(answer)
-            if lane.name not in KEPT_LANES:
-                self._give_up(lane, "", ())
+            lane.idle_us = monotonic_us()
         self._next(lane)
 
     def _ended(self, lane: _Lane) -> None:
@@ -242,12 +242,14 @@ class Lanes:
                 self._fail(question.probe, HANG, words, now - question.asked_us)
                 self._give_up(lane, question.probe, DRIVER_LANES)
                 self._next(lane)
+            if lane.current is None and _leaves(lane, now):
+                self._give_up(lane, "", ())
             lane.leaving = [each for each in lane.leaving if not _gone(each, now)]
 
     def _next_us(self) -> int:
         """When something has to be looked after next."""
         times = [q.deadline_us for q in (lane.current for lane in self._lanes.values()) if q]
-        if any(lane.leaving for lane in self._lanes.values()):
+        if any(lane.leaving or _leaves(lane) for lane in self._lanes.values()):
             times.append(monotonic_us() + SECOND)
         return min(times, default=1 << 62)
 
@@ -256,6 +258,14 @@ class Lanes:
         for lane in self._lanes.values():
             if lane.name in names and lane.current is None:
                 self._give_up(lane, "", ())
+
+    @property
+    def resting(self) -> bool:
+        """Whether only those children are there that are kept."""
+        return all(
+            each.name in KEPT_LANES or (each.child is None and not each.leaving)
+            for each in self._lanes.values()
+        )
 
     @property
     def pids(self) -> list[int]:
@@ -271,6 +281,12 @@ class Lanes:
                     each.child.process.kill()
                     _ends(each.child.process)
         self._selector.close()
+
+
+def _leaves(lane: _Lane, now: int | None = None) -> bool:
+    """Whether a lane's child is one that goes when nothing is asked of it; with ``now``, whether that is now."""
+    goes = lane.child is not None and lane.name not in KEPT_LANES
+    return goes and (now is None or now >= lane.idle_us + LINGERS_US)
 
 
 def _ends(process: subprocess.Popen[bytes]) -> bool:

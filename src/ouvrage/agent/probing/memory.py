@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
+from ouvrage.agent.probing.wall import Hour, hour_from
 from ouvrage.base.grades import Grade
 from ouvrage.health.driver_lines import Merged, driver_lines
 from ouvrage.health.host_lines import HostFault
@@ -28,7 +29,7 @@ Key = tuple[str, "str | None"]
 class Memory:
     """``place`` is how far the kernel's log was read. ``verified`` says from when on (since boot) faults of a part count.
 
-    ``stated`` are natural keys of faults that were; ``uuids`` say which GPU is at an address or an index; ``number`` is the
+    ``stated`` are natural keys of faults that were; ``hour`` is the wall's; ``uuids`` say which GPU is at an address or an index; ``number`` is the
     last verdict's.
     """
 
@@ -42,6 +43,7 @@ class Memory:
     nvlinks: dict[str, int] = field(default_factory=dict)
     uuids: dict[str, str] = field(default_factory=dict)
     step: Step | None = None
+    hour: Hour | None = None
     watches: dict[Key, Watch] = field(default_factory=dict)
     number: int = 0
 
@@ -50,7 +52,9 @@ class Memory:
         if boot == self.boot:
             return self
         watches = {key: replace(watch, since_us=0, looks=()) for key, watch in self.watches.items()}
-        return Memory(boot=boot, watches=watches, uuids=self.uuids, number=self.number)
+        return Memory(
+            boot=boot, watches=watches, uuids=self.uuids, number=self.number, hour=self.hour
+        )
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:
@@ -66,6 +70,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         "nvlinks": memory.nvlinks,
         "uuids": memory.uuids,
         "step": None if memory.step is None else asdict(memory.step),
+        "hour": None if memory.hour is None else asdict(memory.hour),
         "watches": [
             {"check": check, "device": device, **_watch_json(watch)}
             for (check, device), watch in memory.watches.items()
@@ -87,6 +92,7 @@ def memory_from(told: Mapping[str, Any]) -> Memory:
         nvlinks=told["nvlinks"],
         uuids=told["uuids"],
         step=None if told["step"] is None else Step(**told["step"]),
+        hour=hour_from(told.get("hour")),
         watches={(each["check"], each["device"]): _watch(each) for each in told["watches"]},
         number=told["number"],
     )
@@ -135,7 +141,7 @@ _GRADES = {grade.word: grade for grade in Grade}
 
 
 def _result(told: Mapping[str, Any]) -> CheckResult:
-    held = cast("dict[str, Any]", dict(told))
+    held = dict(told)
     held["evidence"] = tuple(Named(**each) for each in held["evidence"])
     held["reasons"] = tuple(held["reasons"])
     held["grade"] = _GRADES[held["grade"]]

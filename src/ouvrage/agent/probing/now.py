@@ -113,9 +113,14 @@ def _check(told: dict[str, Any]) -> CheckNow:
 def write_now(state: Path, now: Now) -> None:
     """Replace the view. It need not outlast a power cut, so nothing is forced to the disk. Raises ``OSError``."""
     draft = state / f".{FILE}.{os.getpid()}"
-    draft.write_text(json.dumps(now_json(now), ensure_ascii=False, separators=(",", ":")), "utf-8")
-    draft.chmod(0o644)
-    draft.replace(state / FILE)
+    text = json.dumps(now_json(now), ensure_ascii=False, separators=(",", ":"))
+    try:
+        draft.write_text(text, "utf-8")
+        draft.chmod(0o644)
+        draft.replace(state / FILE)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def read_now(state: Path) -> Now | None:

@@ -2,8 +2,8 @@
 
 Decides the lanes. A lane is one child process at most, so that what hangs holds up its own lane alone. Two lanes are
 kept running, because starting a program every few seconds costs more than what it does: ``gpu``, which alone speaks to a
-driver, and ``host``, which reads files of the kernel that answer at once. A probe that may wait for a disk or a network has
-a lane to itself, started for each look and gone after it.
+driver, and ``host``, which reads files of the kernel that answer at once. What may wait for a disk or a network is looked at by a
+child that is started when something is due and gone soon after: ``slow`` each minute, ``smart`` each ten.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Probe:
         return self.interval_s * SECOND
 
 
+LINGERS_US = 2 * SECOND
+"""A child of another lane waits so long for a further question: what is looked at each minute shares one start."""
+
 KEPT_LANES = frozenset({"host", "gpu"})
 DRIVER_LANES = frozenset({"gpu"})
 """Clients of a driver: never killed as a first resort, since that has frozen GPUs (dcgm-exporter#84)."""
@@ -48,18 +51,19 @@ PROBES = (
     Probe(name="edac", interval_s=60, deadline_s=5, lane="host", checks=("edac",)),
     Probe(name="memory", interval_s=60, deadline_s=5, lane="host", checks=("memory",)),
     Probe(name="time", interval_s=60, deadline_s=5, lane="host", checks=("time",)),
-    Probe(name="files", interval_s=60, deadline_s=20, lane="files", checks=("mounts", "space")),
     Probe(name="smart", interval_s=600, deadline_s=240, lane="smart", checks=("smart",)),
     Probe(
-        name="peers", interval_s=60, deadline_s=45, lane="peers", checks=("peers",), option="peers"
+        name="peers", interval_s=60, deadline_s=45, lane="slow", checks=("peers",), option="peers"
     ),
     Probe(
-        name="time_server", interval_s=600, deadline_s=10, lane="time_server", checks=("time",),
+        name="time_server", interval_s=600, deadline_s=10, lane="slow", checks=("time",),
         option="time_server",
     ),
-    Probe(name="wall", interval_s=60, deadline_s=10, lane="wall", checks=("wall",), option="wall"),
+    Probe(name="wall", interval_s=60, deadline_s=10, lane="slow", checks=("wall",), option="wall"),
+    Probe(name="files", interval_s=60, deadline_s=20, lane="slow", checks=("mounts", "space")),
+    Probe(name="bmc", interval_s=60, deadline_s=50, lane="bmc", checks=("bmc",), option="bmc"),
 )  # fmt: skip
-"""Intervals: health notes, 5.3 (GPUs 10 s, links 5 s, drives 10 min; the kernel's log is read every 5 s, which is within
+"""Intervals: health notes, 5.3 (GPUs 10 s, links 5 s, drives 10 min, BMC 60 s; the kernel's log is read every 5 s, which is within
 a fault's 30 s and costs one call that finds nothing). The others are ours."""
 
 BY_NAME = {probe.name: probe for probe in PROBES}

@@ -33,10 +33,10 @@ class Readings:
         """Put down the last answers, once a minute."""
         if now_us < self._next_us:
             return
-        self._next_us = now_us + MINUTE
         line = _line(answers, at_us, now_us)
         if line is None:
             return
+        self._next_us = now_us + MINUTE
         try:
             self._append(line)
         except OSError:

@@ -36,14 +36,21 @@ class Repairs:
                     check=False,
                 )
 
-    def look(self, now: int, trouble: bool) -> None:
-        """Start it where it is time; when trouble is over, once more at once."""
+    def look(self, now: int, trouble: bool, *, free: bool = True) -> None:
+        """Start it where it is time; when trouble is over, once more at once.
+
+        ``free``: nothing else that is passing runs; without trouble it waits until that is so, since it weighs as much.
+        """
         if self._child is not None and self._child.poll() is None:
             return
         self._child = None
         over, self._trouble = self._trouble and not trouble, trouble
         pause = _IN_TROUBLE_US if trouble else _ELSE_US
-        if not self._words or not (self._last_us is None or now - self._last_us >= pause or over):
+        due = self._last_us is None or now - self._last_us >= pause or over
+        if not self._words or not due:
+            return
+        if not free and not trouble:
+            self._trouble = over  # it is still to be started once more
             return
         self._last_us = now if trouble or not over else None
         with suppress(OSError):

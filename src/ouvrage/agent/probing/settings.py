@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ouvrage.adapters.messenger import address_fault
 from ouvrage.adapters.toml_text import load_toml, read_text
+from ouvrage.adapters.web_address import address_fault
 from ouvrage.base.errors import OuvrageError
 
 FILE = "agent.toml"
@@ -26,7 +26,9 @@ MARKETPLACES = ("/var/lib/vastai_kaalia",)
 class Settings:
     """``paths`` must be mounted, with room; ``peers`` are ``host`` or ``host:port``; ``wall`` is a plug's address.
 
-    ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists.
+    ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists. ``bmc`` is a home and
+    the node that its ``remote.toml`` names (empty: this machine's own, by the kernel's driver). ``keeps_books``: the facts
+    go into this home's own store, where energy at the wall is one of them; a server takes health from a node.
     """
 
     observer: bool = False
@@ -36,6 +38,8 @@ class Settings:
     wall: str | None = None
     expect_gpus: int | None = None
     expect_memory_gib: int | None = None
+    bmc: tuple[str, str] | None = None
+    keeps_books: bool = True
 
     def has(self, option: str | None) -> bool:
         """Whether a probe that needs this setting has something to look at."""
@@ -65,8 +69,10 @@ def settings_of(told: object, file: str, *, observer: bool = False) -> Settings:
             raise _refused(file, name, value, _WORDS[form])
     if "wall" in given and (fault := address_fault(given["wall"])):
         raise _refused(file, "wall", given["wall"], f"no address: {fault}")
-    held = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
-    return Settings(**{"observer": observer, **held})
+    held: dict[str, Any] = {"observer": observer}
+    for name, value in given.items():
+        held[name] = tuple(value) if _FORMS[name] == "texts" else value
+    return Settings(**held)
 
 
 _FORMS = {

@@ -113,9 +113,9 @@ class Sights:
 
     def files(self, asked: Mapping[str, Any]) -> Values:
         """Mounts, what should be mounted, and the room on them."""
-        from ouvrage.adapters.host_health import fstab, mounts, rooms
+        from ouvrage.adapters.host_health import fstab, machine_mounts, rooms
 
-        found = mounts(self._roots.proc)
+        found = machine_mounts(self._roots.proc)
         return {
             "mounts": [asdict(each) for each in found],
             "fstab": [asdict(each) for each in fstab(f"{self._roots.etc}/fstab")],
@@ -152,6 +152,23 @@ class Sights:
         except WallFault as error:
             raise NotTold(f"the meter at the wall: {error}") from error
 
+    def bmc(self, asked: Mapping[str, Any]) -> Values:
+        """What the BMC that ``remote.toml`` names tells, or this machine's own; one look at a time, its credentials by reference."""
+        from pathlib import Path
+
+        from ouvrage.adapters.power_look import look_at
+        from ouvrage.adapters.power_port import PowerFault
+        from ouvrage.adapters.remote_config import LOCAL, Remote, power_port_of, remote_of
+
+        home, node = asked["bmc"]
+        own = Remote(node="", kind="ipmi", address=LOCAL, settings={}, where="/dev/ipmi0")
+        remote = remote_of(Path(home), node) if node else own
+        try:
+            told = asdict(look_at(power_port_of(remote), remote.restore))
+        except PowerFault as fault:
+            raise NotTold(f"{remote.kind} does not tell: {fault}") from fault
+        return json.loads(json.dumps(told, default=str))
+
 
 _LOOKS: dict[str, Callable[[Sights, Mapping[str, Any]], Values]] = {
     "kernel_log": Sights.kernel_log,
@@ -165,6 +182,7 @@ _LOOKS: dict[str, Callable[[Sights, Mapping[str, Any]], Values]] = {
     "smart": Sights.smart,
     "peers": Sights.peers,
     "wall": Sights.wall,
+    "bmc": Sights.bmc,
 }
 
 

@@ -27,7 +27,7 @@ from ouvrage.agent.probing.heart import Heart
 from ouvrage.agent.probing.lanes import Lanes
 from ouvrage.agent.probing.memory import Memory, memory_from, memory_json
 from ouvrage.agent.probing.now import Dropped, write_now
-from ouvrage.agent.probing.probes import DRIVER_LANES
+from ouvrage.agent.probing.probes import DRIVER_LANES, KEPT_LANES
 from ouvrage.agent.probing.readings import Readings
 from ouvrage.agent.probing.repairs import Repairs
 from ouvrage.agent.probing.settings import Settings
@@ -37,10 +37,13 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import MINUTE, SECOND
 from ouvrage.health.xid import Rules
 from ouvrage.ledger.stated import Stated
-from ouvrage.model.health import CRITICAL, OK, WARN, CheckResult
+from ouvrage.model.health import OK, WARN, CheckResult
 
 _LONGEST_WAIT_S = 1.0
-_DELIVER_FIRST_US, _DELIVER_LAST_US = SECOND, 5 * MINUTE
+_DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
+_SAYS_US = 10 * MINUTE
+"""So long it is said that something was dropped."""
+_KEEPS_OUT_US = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ class Supervisor:
         self._answers: dict[str, Answer] = {}
         self._stopping = False
         self._dropped_before = 0
+        self._dropped_us: int | None = None
 
     def run(self) -> None:
         """Watch until SIGTERM or SIGINT."""
@@ -107,20 +111,23 @@ class Supervisor:
         off = hands_off(self._state, now)
         if off:
             self._lanes.let_go(DRIVER_LANES)
-        for probe in self.core.due(now):
+        held = self._delivery.holds(now)
+        for probe in self.core.due(now, KEPT_LANES if held else None):
             if off and probe.lane in DRIVER_LANES:
                 self.core.later(probe, now + SECOND)
             else:
                 self._lanes.ask(probe.name, self.core.question(probe))
-        wait_s = min(_LONGEST_WAIT_S, (self.core.next_us() - monotonic_us()) / SECOND)
+        next_s = (self.core.next_us() - monotonic_us()) / SECOND
+        wait_s = min(_LONGEST_WAIT_S, max(next_s, 0.2 if held else 0.0))
         answers = self._lanes.wait(wait_s)
         for answer in answers:
             self._answers[answer.probe] = answer
             self.core.answered(answer)
         if answers or self._unwritten:
             self._write()
-        self._delivery.look(monotonic_us())
-        self._repairs.look(monotonic_us(), self.core.trouble)
+        self._delivery.look(monotonic_us(), free=self._lanes.resting)
+        free = self._lanes.resting and not self._delivery.holds(monotonic_us())
+        self._repairs.look(monotonic_us(), self.core.trouble, free=free)
 
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
@@ -132,15 +139,26 @@ class Supervisor:
                 self._spool.add(self._unwritten, memory_json(self.core.memory))
                 self._unwritten, self.core.news = [], False
             except OSError as error:
-                self._tell(CRITICAL, f"facts wait for room: {error.strerror}", at, now)
+                self._tell(WARN, f"facts wait for room: {error.strerror}", at, now)
         self.core.dropped = Dropped(telemetry=self._readings.dropped, facts=0)
         if self._readings.dropped != self._dropped_before:
-            self._dropped_before = self._readings.dropped
+            self._dropped_before, self._dropped_us = self._readings.dropped, now
+        if self._dropped_us is not None and now - self._dropped_us < _SAYS_US:
             self._tell(WARN, "the disk is full: readings are dropped, facts are kept", at, now)
         elif not self._unwritten:
             self._tell(OK, "every fact is on the disk", at, now)
-        with suppress(OSError):
-            write_now(self._state, self.core.view(at, now))
+        self._show(at, now)
+
+    def _show(self, at: int, now: int) -> None:
+        """Replace the view; on a full disk readings make room for it."""
+        for _ in range(2):
+            try:
+                write_now(self._state, self.core.view(at, now))
+            except OSError:
+                if not self._readings.give_room():
+                    return
+            else:
+                return
 
     def _tell(self, verdict: str, words: str, at: int, now: int) -> None:
         rule = "" if verdict == OK else "agent-disk-full"
@@ -151,17 +169,22 @@ class Supervisor:
 
 
 class _Delivery:
-    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure."""
+    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure.
+
+    It weighs as much as all that watches: it and what starts each minute keep out of one another's way for some seconds.
+    """
 
     def __init__(self, spool: Spool, words: Sequence[str]) -> None:
         self._spool = spool
         self._words = list(words)
         self._child: subprocess.Popen[bytes] | None = None
         self._pause_us = _DELIVER_FIRST_US
+        self._began_us = 0
         self._next_us = 0
+        self._waits_us: int | None = None
 
-    def look(self, now: int) -> None:
-        """Start it or see how it ended, where it is time."""
+    def look(self, now: int, *, free: bool) -> None:
+        """Start it or see how it ended, where it is time; ``free``: nothing else that is passing runs."""
         if self._child is not None:
             code = self._child.poll()
             if code is None:
@@ -170,12 +193,18 @@ class _Delivery:
             longer = min(2 * self._pause_us, _DELIVER_LAST_US)
             self._pause_us = _DELIVER_FIRST_US if code == 0 else longer
             self._next_us = now + self._pause_us
-        if not self._words or now < self._next_us:
+        if not self._words or now < self._next_us or self._spool.empty:
             return
-        self._next_us = now + _DELIVER_FIRST_US
-        if not self._spool.empty:
+        self._waits_us = now if self._waits_us is None else self._waits_us
+        if free or now > self._waits_us + _KEEPS_OUT_US:
+            self._next_us = now + _DELIVER_FIRST_US
+            self._began_us, self._waits_us = now, None
             with suppress(OSError):
                 self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
+
+    def holds(self, now: int) -> bool:
+        """Whether what starts each minute is to wait a little for it."""
+        return self._child is not None and now - self._began_us < _KEEPS_OUT_US
 
     def close(self) -> None:
         """Let it finish what it began, for a while."""
