@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from ouvrage.adapters.health_tables import xid_table
 from ouvrage.agent.probing.probes import BY_NAME, PROBES
 from ouvrage.agent.probing.settings import Settings
 from ouvrage.health.bmc import BmcLook
-from ouvrage.model.health import OK, Verdict
+from ouvrage.ledger.kinds import payload_of
+from ouvrage.model.health import OK, NodeInventory, Part, Verdict
 from ouvrage.model.power import LogPage, Reading
 from tests.health.rules import one
 from tests.support.nvml import Cards, build, compiler
@@ -191,6 +192,17 @@ def _put(name: str, text: str) -> Inject:
     return lambda machine: machine.tree.put(name, text)
 
 
+def _another_dimm(machine: StoppedMachine) -> None:
+    """One that was not accepted; the other probes have nothing more to look at, to pass half an hour quickly."""
+    dimm = Part(
+        kind="dimm", slot="A1", maker=None, model=None, serial="D-9", version=None, size="64 GiB"
+    )
+    accepted = NodeInventory(node="n1", boot="b", parts=())
+    told = [json.loads(payload_of(each)) for each in (accepted, replace(accepted, parts=(dimm,)))]
+    machine.instead |= {name: lambda _: {"absent": "nothing"} for name in BY_NAME}
+    machine.instead["inventory"] = lambda _: {"values": {"accepted": told[0], "now": told[1]}}
+
+
 INJECTED: dict[str, tuple[Inject, str]] = {
     "kernel_log": (lambda m: m.tree.log("nvme nvme0: controller is down; will reset", m.now), "kernel-disk-gone"),
     "gpu": (_recovery, "recovery-action"),
@@ -200,6 +212,7 @@ INJECTED: dict[str, tuple[Inject, str]] = {
     "time": (lambda m: setattr(m, "ahead_us", 3600 * S), "clock-stepped"),
     "files": (_put("proc/self/mounts", "/dev/sda1 / ext4 ro,errors=remount-ro 0 0"), "mount-read-only"),
     "smart": (_worn, "disk-spare"),
+    "inventory": (_another_dimm, "inventory-added"),
     "peers": (_instead("peers", {"values": {"peers": [peer(0)]}}), "peer-lost"),
     "time_server": (_instead("time_server", {"values": {"ahead_us": -9 * S}}), "clock-skew"),
     "bmc": (_instead("bmc", {"values": bmc(("71", "CRITICAL"))}), "bmc-sensor"),

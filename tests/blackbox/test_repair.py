@@ -49,7 +49,7 @@ def owner(ouvrage: Home, state: Path) -> Iterator[Home]:
 def find(owner: Home, node: str, verdict: str) -> None:
     """A check finds the machine so, as its watch would say it: into the spool, and from there to the server."""
     state = Path(owner.environment["OUVRAGE_TOKEN_FILE"]).parent
-    key = next(state.rglob("node.json"))
+    key = state / "agent" / "node.json"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     value = Verdict(
         node=node, device=None, check="xid", verdict=verdict,

@@ -101,9 +101,10 @@ class StoppedMachine:
 
     def __init__(
         self, root: Path, cards: Cards | None = None, settings: Settings | None = None,
-        path: Path | None = None, began_s: float = 3600,
+        path: Path | None = None, began_s: float = 3600, state: Path | None = None,
     ) -> None:  # fmt: skip
         self.tree = Tree(root)
+        self._state = None if state is None else str(state)
         self.now = int(began_s * S)
         self.ahead_us = 0
         self.settings = settings or Settings()
@@ -118,7 +119,7 @@ class StoppedMachine:
         self.core = self._core(Memory(boot=BOOT))
 
     def _core(self, memory: Memory) -> Core:
-        return Core("n1", memory, RULES, self.settings, self.now)
+        return Core("n1", memory, RULES, self.settings, self.now, self._state)
 
     def restart(self, boot: str | None = None) -> None:
         """Another core with what the last one would have kept, as JSON, in this boot or another."""

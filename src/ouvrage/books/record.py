@@ -22,7 +22,7 @@ from ouvrage.books.health_states import states_of_moves
 from ouvrage.books.known import FOR_EVER, Known, by_kind, known_of
 from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
 from ouvrage.ledger.kinds import KINDS, rows_of
-from ouvrage.model.assets import Asset, AssetRetired, Loan
+from ouvrage.model.assets import Asset, AssetPart, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
@@ -83,6 +83,7 @@ class OwnerRecord:
     devices: tuple[Known[DevicePlaced], ...] = ()
     terms: Mapping[tuple[str, str], tuple[Known[Term], ...]]
     assets: tuple[Known[Asset], ...] = ()
+    asset_parts: tuple[Known[AssetPart], ...] = ()
     retirements: tuple[Known[AssetRetired], ...] = ()
     loans: tuple[Known[Loan], ...] = ()
     states: tuple[Known[DeviceState], ...] = ()
@@ -149,6 +150,7 @@ _FIELDS: dict[type, str] = {
     DevicePlaced: "devices",
     Term: "terms",
     Asset: "assets",
+    AssetPart: "asset_parts",
     AssetRetired: "retirements",
     Loan: "loans",
     DeviceState: "states",

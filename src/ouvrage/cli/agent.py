@@ -117,7 +117,7 @@ def run(
             return  # it was gone before the kernel could be asked
     place = state_meant(state)
     if server is None:
-        _watch(place, name or _host(), root, observer, report_to, ca)
+        _watch(place, name or host_name(), root, observer, report_to, ca)
         return
     from ouvrage.adapters.podman import REGISTRIES
     from ouvrage.agent.isolation import proven
@@ -128,7 +128,7 @@ def run(
     settings = Settings(
         state=place,
         server=_address(server),
-        name=name or _host(),
+        name=name or host_name(),
         see=tuple(_seen(each) for each in (*kept["see"], *see)),
         deny=tuple(_network(each) for each in (*kept["deny"], *deny)),
         registries=registries or tuple(kept["registries"]) or REGISTRIES,
@@ -238,7 +238,8 @@ def _address(server: str) -> str:
     return server.rstrip("/")
 
 
-def _host() -> str:
+def host_name() -> str:
+    """This machine's name as a node's: the host's, in small letters."""
     return _NAME.sub("-", os.uname().nodename.lower()).strip("-.")[:63] or "node"
 
 

@@ -67,6 +67,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "cp": ("shell", "cp", "Copy a file out of a running job, or into it."),
     "forward": ("shell", "forward", "Reach a port inside a running job from this machine."),
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
+    "build": ("build", "build", "Standard builds: how a machine should be, from a proven one."),
     "agent": (
         "agent",
         "agent",

@@ -13,8 +13,7 @@ import click
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
 from ouvrage.cli.agent import state_meant, state_option
-from ouvrage.cli.node_care import health, maintain, repair
-from ouvrage.cli.node_power_limit import power
+from ouvrage.cli.node_verbs import NodeVerbs
 from ouvrage.cli.node_watch import seen_in, seen_json, seen_words, verify, watch
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
@@ -24,23 +23,21 @@ from ouvrage.cli.work_words import counted, lasted, moment, size
 _HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "health", "")
 
 
-@click.group()
+@click.group(cls=NodeVerbs)
 def node() -> None:
     """Nodes: machines on which this platform runs work.
 
     \b
     ouvrage node enrol        gives a one-time token for another machine's runner
     ouvrage node list
+    ouvrage node audit        is the machine you are on safe enough for strangers' work?
+    ouvrage node qualify      can it do what a class of work needs, for as long as it takes?
     ouvrage node watch        this machine's health, without any server
     """
 
 
 node.add_command(watch)
 node.add_command(verify)
-node.add_command(health)
-node.add_command(repair)
-node.add_command(maintain)
-node.add_command(power)
 
 
 @node.command(

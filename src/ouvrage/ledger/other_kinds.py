@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ouvrage.model import (
     assets,
+    builds,
     cash,
     closings,
     cluster,
@@ -59,6 +60,7 @@ OTHER_KINDS: tuple[type, ...] = (
     sites.Term,
     assets.Asset,
     assets.AssetRetired,
+    assets.AssetPart,
     assets.Loan,
     occupancy.DeviceState,
     earnings.Earning,
@@ -87,6 +89,7 @@ OTHER_KINDS: tuple[type, ...] = (
     tenancy.AuditEntry,
     selling.OwnOffer,
     selling.OfferWithdrawn,
+    selling.OfferOverridden,
     selling.LeaseGranted,
     selling.LeaseEnded,
     work.JobSubmitted,
@@ -101,6 +104,7 @@ OTHER_KINDS: tuple[type, ...] = (
     ingest.TelemetrySealed,
     ingest.TelemetryDropped,
     *health.HEALTH,
+    *builds.BUILDS,
     power.PowerOrdered,
     dues.LeaseCharge,
     dues.Payment,

@@ -21,6 +21,7 @@ Mebibytes = Annotated[int, Field(ge=0, le=2**40)]
 Duration = Annotated[int, Field(ge=0, lt=2**53)]
 Text = Annotated[str, Field(max_length=20_000, pattern=r"^[^\x00]*$")]
 PlanText = Annotated[str, Field(max_length=200_000)]
+FactLine = Annotated[str, Field(min_length=2, max_length=200_000, pattern=r"^[^\x00]*$")]
 Device = Annotated[str, Field(min_length=1, max_length=200, pattern=PLAIN)]
 
 
@@ -116,8 +117,24 @@ class NodeTold(Answer):
     health_since_us: int | None = None
 
 
+class NewProofs(Message):
+    """``POST /v1/nodes/{node}/proofs``: certificates and audits of a node, each a fact as one line of a backup."""
+
+    facts: Annotated[list[FactLine], Field(min_length=1, max_length=50)]
+
+
+class ProofsTaken(Answer):
+    """What became of each fact: ``accepted``, ``exists`` or ``conflict``; and what still speaks against offers to strangers."""
+
+    results: list[str]
+    against: list[str]
+
+
 class NewOffer(Message):
-    """``POST /v1/offers``. ``plan`` names a shipped rate plan; ``plan_text`` is a plan's file as ``offer create`` sends it."""
+    """``POST /v1/offers``. ``plan`` names a shipped rate plan; ``plan_text`` is a plan's file as ``offer create`` sends it.
+
+    ``anyway`` with ``why`` puts an offer to strangers up for sale though its machines are not proven for them.
+    """
 
     name: Slug
     gpu: Name | None = None
@@ -139,6 +156,8 @@ class NewOffer(Message):
     nodes: Annotated[list[Name], Field(max_length=1000, default_factory=list)]
     isolation: Annotated[str, _one_of(ISOLATIONS)] = "sandbox"
     document: Text | None = None
+    anyway: bool = False
+    why: Words = ""
 
 
 class Why(Message):

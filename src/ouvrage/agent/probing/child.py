@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
+from typing import TextIO
 
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.parent_death import end_with_the_parent
@@ -24,12 +26,17 @@ def main(words: list[str]) -> int:
     os.dup2(2, 1)
     root = words[words.index("--root") + 1] if "--root" in words else "/"
     sights = Sights(Roots(root))
+    with suppress(BrokenPipeError):  # nobody hears it any more
+        _serve(sights, answers)
+    return 0
+
+
+def _serve(sights: Sights, answers: TextIO) -> None:
     for line in sys.stdin:
         answers.write(
             answer_line(sights, json.loads(line), lambda: (now_us(), monotonic_us())) + "\n"
         )
         answers.flush()
-    return 0
 
 
 if __name__ == "__main__":

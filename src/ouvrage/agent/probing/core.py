@@ -14,17 +14,27 @@ from typing import Any
 
 from ouvrage.agent.probing.asking import Answer
 from ouvrage.agent.probing.events import Events
-from ouvrage.agent.probing.judging import WELL_WHEN_UNNAMED, Case, Judged, faulty, judged
+from ouvrage.agent.probing.judging import (
+    WELL_WHEN_UNNAMED,
+    Case,
+    Judged,
+    faulty,
+    inventory_of,
+    judged,
+)
 from ouvrage.agent.probing.memory import Key, Memory
 from ouvrage.agent.probing.now import CheckNow, Dropped, Now, ProbeNow
 from ouvrage.agent.probing.probes import BY_NAME, FEW, PROBES, Probe
 from ouvrage.agent.probing.settings import Settings
 from ouvrage.agent.probing.wall import answer_of, hour_after, hour_stated
+from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
+from ouvrage.base.time import MINUTE
 from ouvrage.health.findings import unknown
 from ouvrage.health.timekeeping import step_between
 from ouvrage.health.watching import Look, Watch, looked, stated, verified
 from ouvrage.health.xid import Rules
+from ouvrage.ledger.kinds import payload_of
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.health import CRITICAL, OK, RUNGS, UNKNOWN, CheckResult
 
@@ -48,8 +58,9 @@ class Core:
     """
 
     def __init__(
-        self, node: str, memory: Memory, rules: Rules, settings: Settings, now_us: int
-    ) -> None:
+        self, node: str, memory: Memory, rules: Rules, settings: Settings, now_us: int,
+        state: str | None = None,
+    ) -> None:  # fmt: skip
         self.node = node
         self.memory = memory
         self.epoch = 0
@@ -57,6 +68,7 @@ class Core:
         self.news = False
         self._rules = rules
         self._settings = settings
+        self._state_at = state
         self._probes: dict[str, _State] = {
             each.name: _State(next_us=now_us) for each in PROBES if settings.has(each.option)
         }
@@ -65,6 +77,7 @@ class Core:
         self._facts: list[Stated] = []
         self._events = Events(node, memory, rules.bounds.us("event.merge"))
         self._clocks: tuple[int, int] | None = None
+        self._probes["inventory"].next_us = now_us + MINUTE  # when the driver has told of its GPUs
         if not memory.uuids and "gpu" in self._probes:
             self._probes[
                 "kernel_log"
@@ -104,6 +117,10 @@ class Core:
             told["paths"] = list(self._settings.paths)
         elif probe.name == "gpu":
             told["expect"] = self._settings.expect_gpus
+        elif probe.name == "inventory":
+            gpus = self._answers.get("gpu")
+            told |= {"node": self.node, "state": self._state_at}
+            told["gpus"] = [] if gpus is None else (gpus.values or {})["gpus"]
         elif probe.option is not None:
             value = getattr(self._settings, probe.option)
             told[probe.option] = list(value) if isinstance(value, tuple) else value
@@ -143,6 +160,8 @@ class Core:
             words = f"its answer cannot be understood: {type(error).__name__}: {error}"[:300]
             return replace(answer, values=None, fault=words, sort="garbage")
         self._count(probe.checks, results, answer)
+        if probe.name == "inventory":
+            self._state_inventory(answer)
         if probe.name == "kernel_log":
             self._facts += self._events.over(answer)
             self.news |= bool(case.values["lines"])
@@ -157,6 +176,21 @@ class Core:
         self.memory.hour, over = hour_after(self.memory.hour, now)
         if self._settings.keeps_books:
             self._facts += [hour_stated(each, self.node) for each in over]
+
+    def _state_inventory(self, answer: Answer) -> None:
+        """State what the machine is made of: once in each boot, and where it differs from what was stated last."""
+        now = inventory_of(answer.values or {})
+        hash = sha256_hex(payload_of(now))
+        if hash == self.memory.inventory:
+            return
+        self.memory.inventory = hash
+        self.memory.number += 1
+        self._facts.append(
+            Stated(
+                natural=f"inventory/{self.memory.boot}/{self.memory.number}", value=now,
+                subject=f"node:{self.node}", valid_from=answer.at_us, valid_to=None, grade=Grade.MEASURED,
+            )
+        )  # fmt: skip
 
     def _watched(self, probe: Probe) -> list[Key]:
         return [key for key in self.memory.watches if key[0] in probe.checks]

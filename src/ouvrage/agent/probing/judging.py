@@ -34,9 +34,11 @@ from ouvrage.health.host import (
 from ouvrage.health.host_lines import check_host_lines, host_faults
 from ouvrage.health.kernel_log import BOOT, kernel_lines
 from ouvrage.health.links import LinkSeen, PeerSeen, by_name, check_link, check_peer
+from ouvrage.health.parts import check_inventory
 from ouvrage.health.timekeeping import TimeSeen, check_timekeeping
 from ouvrage.health.xid import Rules, log_findings
-from ouvrage.model.health import CRITICAL, CheckResult, Seen
+from ouvrage.ledger.kinds import from_plain
+from ouvrage.model.health import CRITICAL, WARN, CheckResult, NodeInventory, Seen
 from ouvrage.model.power import LogEntry, LogPage, Reading
 from ouvrage.model.work import Named
 
@@ -224,6 +226,21 @@ def _smart(case: Case) -> list[Judged]:
     )
 
 
+def _inventory(case: Case) -> list[Judged]:
+    told = case.values["accepted"]
+    if told is None:  # a file of ours that is spoilt is a nuisance, and no sick machine
+        words = (str(case.values["why"]),)
+        return _plain(
+            [CheckResult(check="inventory", verdict=WARN, rule="inventory-kept", action="look", reasons=words)]
+        )  # fmt: skip
+    return _plain([check_inventory(from_plain(NodeInventory, told), inventory_of(case.values))])
+
+
+def inventory_of(values: Mapping[str, Any]) -> NodeInventory:
+    """What a machine is made of, from an answer's values."""
+    return from_plain(NodeInventory, values["now"])
+
+
 def _peers(case: Case) -> list[Judged]:
     return _plain(
         [check_peer(PeerSeen(**each), case.rules.bounds) for each in case.values["peers"]]
@@ -268,6 +285,7 @@ _JUDGES: dict[str, Callable[[Case], list[Judged]]] = {
     "time_server": _time,
     "files": _files,
     "smart": _smart,
+    "inventory": _inventory,
     "peers": _peers,
     "wall": _wall,
     "bmc": _bmc,

@@ -29,8 +29,8 @@ Key = tuple[str, "str | None"]
 class Memory:
     """``place`` is how far the kernel's log was read. ``verified`` says from when on (since boot) faults of a part count.
 
-    ``stated`` are natural keys of faults that were; ``hour`` is the wall's; ``uuids`` say which GPU is at an address or an index; ``number`` is the
-    last verdict's.
+    ``stated`` are natural keys of faults that were; ``hour`` is the wall's; ``uuids`` say which GPU is at an address or an
+    index; ``number`` is the last verdict's, ``inventory`` the hash of the last one stated.
     """
 
     boot: str
@@ -46,6 +46,7 @@ class Memory:
     hour: Hour | None = None
     watches: dict[Key, Watch] = field(default_factory=dict)
     number: int = 0
+    inventory: str = ""
 
     def of_boot(self, boot: str) -> Memory:
         """The same in a boot: itself, or what of it a new boot leaves, verdicts that stand since its begin."""
@@ -76,6 +77,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
             for (check, device), watch in memory.watches.items()
         ],
         "number": memory.number,
+        "inventory": memory.inventory,
     }
 
 
@@ -95,6 +97,7 @@ def memory_from(told: Mapping[str, Any]) -> Memory:
         hour=hour_from(told.get("hour")),
         watches={(each["check"], each["device"]): _watch(each) for each in told["watches"]},
         number=told["number"],
+        inventory=told.get("inventory", ""),
     )
 
 

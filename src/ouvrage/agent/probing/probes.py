@@ -60,6 +60,9 @@ PROBES = (
         option="time_server",
     ),
     Probe(name="wall", interval_s=60, deadline_s=10, lane="slow", checks=("wall",), option="wall"),
+    Probe(
+        name="inventory", interval_s=1800, deadline_s=30, lane="slow", checks=("inventory",)
+    ),
     Probe(name="files", interval_s=60, deadline_s=20, lane="slow", checks=("mounts", "space")),
     Probe(name="bmc", interval_s=60, deadline_s=50, lane="bmc", checks=("bmc",), option="bmc"),
 )  # fmt: skip

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ouvrage.adapters.health_sources import NotTold
@@ -28,7 +29,7 @@ class Roots:
     def __init__(self, root: str = "/") -> None:
         base = root.rstrip("/")
         self.proc, self.sys, self.etc = f"{base}/proc", f"{base}/sys", f"{base}/etc"
-        self.kmsg = f"{base}/dev/kmsg"
+        self.var, self.kmsg = f"{base}/var", f"{base}/dev/kmsg"
 
 
 class Sights:
@@ -137,6 +138,25 @@ class Sights:
             raise Absent("smartctl is not installed: drives are not looked at")
         return told
 
+    def inventory(self, asked: Mapping[str, Any]) -> Values:
+        """What the machine is made of, and what its owner accepted; that is kept by whoever looks first."""
+        from ouvrage.adapters import machine_parts
+        from ouvrage.agent.parts import inventory_now, look
+        from ouvrage.base.errors import OuvrageError
+        from ouvrage.ledger.kinds import payload_of
+
+        if asked.get("state") is None:
+            raise Absent("nothing is kept of what this machine is made of")
+        here = self._roots
+        roots = machine_parts.Roots(proc=here.proc, sys=here.sys, etc=here.etc, var=here.var)
+        now = inventory_now(asked["node"], roots, cards=asked.get("gpus", ()), ask_topology=False)
+        told: Values = {"now": json.loads(payload_of(now))}
+        try:
+            kept = look(Path(asked["state"]), now, lambda _: None)
+        except OuvrageError as error:
+            return {**told, "accepted": None, "why": error.message}
+        return {**told, "accepted": json.loads(payload_of(kept.accepted))}
+
     def peers(self, asked: Mapping[str, Any]) -> Values:
         """How named peers answer."""
         from ouvrage.adapters.peer_answers import ask_peer
@@ -180,6 +200,7 @@ _LOOKS: dict[str, Callable[[Sights, Mapping[str, Any]], Values]] = {
     "time_server": Sights.time_server,
     "files": Sights.files,
     "smart": Sights.smart,
+    "inventory": Sights.inventory,
     "peers": Sights.peers,
     "wall": Sights.wall,
     "bmc": Sights.bmc,

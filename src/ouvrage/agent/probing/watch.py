@@ -41,9 +41,12 @@ from ouvrage.model.health import OK, WARN, CheckResult
 
 _LONGEST_WAIT_S = 1.0
 _DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
+_SHOWN_EACH_US = 2 * SECOND
+"""The view is written this often at most; at once where something was stated."""
 _SAYS_US = 10 * MINUTE
 """So long it is said that something was dropped."""
 _KEEPS_OUT_US = 15 * SECOND
+_LAST_S = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,10 @@ class Supervisor:
         self._spool = Spool(self._state, self._readings.give_room)
         memory = _remembered(self._spool, self._boot)
         rules = Rules(xids=xid_table(), bounds=thresholds())
-        self.core = Core(watching.node, memory, rules, watching.settings, monotonic_us())
+        self.core = Core(
+            watching.node, memory, rules, watching.settings, monotonic_us(),
+            state=str(self._state),
+        )  # fmt: skip
         self._lanes = lanes or Lanes(watching.root)
         self._heart = Heart(self._state, self._boot)
         self._delivery = _Delivery(self._spool, watching.deliver)
@@ -83,6 +89,8 @@ class Supervisor:
         self._stopping = False
         self._dropped_before = 0
         self._dropped_us: int | None = None
+        self._unshown = False
+        self._show_us = 0
 
     def run(self) -> None:
         """Watch until SIGTERM or SIGINT."""
@@ -92,6 +100,7 @@ class Supervisor:
         self._repairs.resume()
         while not self._stopping:
             self.round()
+        self._write()
         self._delivery.close()
         self._repairs.close()
         self._lanes.close()
@@ -125,6 +134,9 @@ class Supervisor:
             self.core.answered(answer)
         if answers or self._unwritten:
             self._write()
+        if self._unshown and (now := monotonic_us()) >= self._show_us:
+            self._unshown, self._show_us = False, now + _SHOWN_EACH_US
+            self._show(now_us(), now)
         self._delivery.look(monotonic_us(), free=self._lanes.resting)
         free = self._lanes.resting and not self._delivery.holds(monotonic_us())
         self._repairs.look(monotonic_us(), self.core.trouble, free=free)
@@ -138,6 +150,7 @@ class Supervisor:
             try:
                 self._spool.add(self._unwritten, memory_json(self.core.memory))
                 self._unwritten, self.core.news = [], False
+                self._show_us = now
             except OSError as error:
                 self._tell(WARN, f"facts wait for room: {error.strerror}", at, now)
         self.core.dropped = Dropped(telemetry=self._readings.dropped, facts=0)
@@ -147,7 +160,7 @@ class Supervisor:
             self._tell(WARN, "the disk is full: readings are dropped, facts are kept", at, now)
         elif not self._unwritten:
             self._tell(OK, "every fact is on the disk", at, now)
-        self._show(at, now)
+        self._unshown = True
 
     def _show(self, at: int, now: int) -> None:
         """Replace the view; on a full disk readings make room for it."""
@@ -207,10 +220,17 @@ class _Delivery:
         return self._child is not None and now - self._began_us < _KEEPS_OUT_US
 
     def close(self) -> None:
-        """Let it finish what it began, for a while."""
+        """Let it finish what it began, and take away what came since, each for a while."""
+        self._wait()
+        if self._words and not self._spool.empty:
+            with suppress(OSError):
+                self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
+            self._wait()
+
+    def _wait(self) -> None:
         if self._child is not None:
             with suppress(subprocess.TimeoutExpired):
-                self._child.wait(5)
+                self._child.wait(_LAST_S)
 
 
 def deliver_words(state: Path, *words: str) -> tuple[str, ...]:

@@ -10,12 +10,20 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from ouvrage.server.access import OnceDep, PageDep, PlatformDep, UserDep, acts, cut
-from ouvrage.server.services import node_health, nodes
+from ouvrage.server.services import node_health, nodes, strangers
 from ouvrage.server.services.waking import after_change
 from ouvrage.server.wakes import HEALTH
 from ouvrage.wire.api import Listed
 from ouvrage.wire.health import NewMaintenance, NewRepair, NodeHealthTold
-from ouvrage.wire.work import EnrolmentMade, NewEnrolment, NewFence, NewListing, NodeTold
+from ouvrage.wire.work import (
+    EnrolmentMade,
+    NewEnrolment,
+    NewFence,
+    NewListing,
+    NewProofs,
+    NodeTold,
+    ProofsTaken,
+)
 
 router = APIRouter(tags=["machines"])
 
@@ -95,3 +103,13 @@ def maintenance(once: OnceDep, node: str, asked: NewMaintenance) -> NodeHealthTo
     )
     once.platform.wakes.tell(HEALTH)
     return told
+
+
+@router.post("/v1/nodes/{node}/proofs", **acts("node.change"))
+def proofs(once: OnceDep, node: str, asked: NewProofs) -> ProofsTaken:
+    """What was proved of a node on itself: certificates and audits. Offers to strangers stand on them."""
+    return once.do(
+        ProofsTaken,
+        asked,
+        lambda tx: strangers.receive(tx, once.platform, once.actor, node, asked),
+    )
