@@ -51,7 +51,7 @@ def thresholds() -> Thresholds:
 def runbooks() -> Mapping[str, tuple[str, ...]]:
     """The steps of each rung's runbook, as this version ships them."""
     name = "runbooks.toml"
-    return _whole(name, shipped(name), lambda data: {
+    return whole(name, shipped(name), lambda data: {
         row["rung"]: tuple(row["steps"]) for row in data["runbook"]
     })  # fmt: skip
 
