@@ -83,10 +83,10 @@ class Works:
             self._made["done"] = job
         return self._made["done"]
 
-    def lease(self) -> str:
-        self.offer()
+    def lease(self, offer: str = "small", **terms: Any) -> str:
+        self.offer(offer, **terms)
         self.twin()
-        asked = {"project": self.world.vision, "offer": "small", "for_us": 3_600_000_000}
+        asked = {"project": self.world.vision, "offer": offer, "for_us": 3_600_000_000}
         return self.owner.post("/v1/leases", asked)["lease"]
 
     def node(self) -> str:

@@ -130,6 +130,63 @@ class ProofsTaken(Answer):
     against: list[str]
 
 
+class Need(Answer):
+    """Something that needs a person: ``node-away``, ``fence`` or ``job``, its name, why, since when, and the page where it is seen to."""
+
+    what: str
+    name: str
+    device: str | None = None
+    state: str | None = None
+    why: str
+    since_us: int | None
+    page: str
+
+
+class CapacityTold(Answer):
+    """What there is to sell now: of nodes, cores and GPUs how many stand, and how many of them can be had or are leased."""
+
+    nodes: int
+    nodes_here: int
+    cores: int
+    cores_free: int
+    gpus: int
+    gpus_leased: int
+
+
+class TodayTold(Answer):
+    """What needs a person, what is under way, and (for those who keep the machines running) what there is to sell."""
+
+    as_of_us: int
+    needs: list[Need]
+    running: int
+    waiting: int
+    capacity: CapacityTold | None
+
+
+class ForSaleTold(Answer):
+    """An offer for everybody; ``room``: it could be had at this moment."""
+
+    name: str
+    gpu: str | None
+    gpus: int
+    cpus: int
+    memory_mib: int
+    disk_mib: int
+    plan: str
+    rate: str | None
+    currency: str
+    interruptible: bool
+    room: bool
+
+
+class StatusTold(Answer):
+    """What anybody may know, where the owner wants that: what is for sale to everybody, and how much of it can be had now."""
+
+    as_of_us: int
+    offers: list[ForSaleTold]
+    free: int
+
+
 class NewOffer(Message):
     """``POST /v1/offers``. ``plan`` names a shipped rate plan; ``plan_text`` is a plan's file as ``offer create`` sends it.
 
