@@ -122,6 +122,17 @@ WORK: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/nodes"): Sample(),
     ("POST", "/v1/nodes/enrolments"): Sample(body=lambda _: {}),
     ("GET", "/v1/nodes/{node}"): Sample(path=lambda w: f"/v1/nodes/{works(w).node()}"),
+    ("GET", "/v1/nodes/{node}/health"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/health"
+    ),
+    ("POST", "/v1/nodes/{node}/repair"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/repair",
+        body=lambda _: {"number": 1, "step": "look", "stepped": "done"},
+    ),
+    ("POST", "/v1/nodes/{node}/maintenance"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/maintenance",
+        body=lambda _: {"from_us": 1, "to_us": 2},
+    ),
     ("POST", "/v1/nodes/{node}/fence"): Sample(
         path=lambda w: f"/v1/nodes/{works(w).node()}/fence", body=lambda _: {"held": False}
     ),
@@ -172,6 +183,7 @@ WORK: dict[tuple[str, str], Sample] = {
     ("POST", "/v1/runner/orders"): Sample(
         body=lambda _: {"inventory": None, "known": [], "wait_s": 0}
     ),
+    ("GET", "/v1/runner/health"): Sample(),
     ("POST", "/v1/runner/events"): Sample(body=lambda _: {"events": []}),
     ("PUT", "/v1/runner/attempts/{attempt}/log"): Sample(
         path=lambda _: f"/v1/runner/attempts/{ATTEMPT}/log?offset=0"

@@ -1,4 +1,4 @@
-"""The tables of health rules as they are shipped: ``health_data/xid.toml`` and ``thresholds.toml``.
+"""The tables of health rules as they are shipped: ``health_data/xid.toml``, ``thresholds.toml`` and ``runbooks.toml``.
 
 Decides only how TOML becomes the tables of ``health/tables``; a row without a name that must be there is refused with
 the file's name. They are read once.
@@ -45,6 +45,15 @@ def xid_table() -> XidTable:
 def thresholds() -> Thresholds:
     """The thresholds that this version ships."""
     return thresholds_in("thresholds.toml", shipped("thresholds.toml"))
+
+
+@cache
+def runbooks() -> Mapping[str, tuple[str, ...]]:
+    """The steps of each rung's runbook, as this version ships them."""
+    name = "runbooks.toml"
+    return whole(name, shipped(name), lambda data: {
+        row["rung"]: tuple(row["steps"]) for row in data["runbook"]
+    })  # fmt: skip
 
 
 def shipped(name: str) -> str:

@@ -18,6 +18,7 @@ from ouvrage.books.cluster_states import states_of
 from ouvrage.books.dues.earned import earnings_of
 from ouvrage.books.dues.earned import states_of as leased_states
 from ouvrage.books.dues.record import DUES_KINDS, NOTHING, DuesRecord, dues_of_lines
+from ouvrage.books.health_states import states_of_moves
 from ouvrage.books.known import FOR_EVER, Known, by_kind, known_of
 from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
 from ouvrage.ledger.kinds import KINDS, rows_of
@@ -25,6 +26,7 @@ from ouvrage.model.assets import Asset, AssetPart, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
+from ouvrage.model.health import StateMove
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.model.offers import ExchangeRate
@@ -70,7 +72,7 @@ class MeterRead(NamedTuple):
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
-    What a cluster's accounting and a platform's leases say of the owner's nodes stands among the ``states``, a platform's
+    What a cluster's accounting, a platform's leases and moves of health say of the owner's nodes stands among the ``states``, a platform's
     charges among the ``earnings``; ``tenants`` is what its tenants owe.
     ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
     latest moment at which any of them was recorded, 0 where there is none.
@@ -100,6 +102,7 @@ class OwnerRecord:
     cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
     cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
     cluster_whole: tuple[Known[ClusterWhole], ...] = ()
+    moves: tuple[Known[StateMove], ...] = ()
     placed: Mapping[str, tuple[Known[DevicePlaced], ...]]
     inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
     homes: Mapping[str, tuple[Known[Node], ...]]
@@ -166,6 +169,7 @@ _FIELDS: dict[type, str] = {
     ClusterJobRow: "cluster_rows",
     ClusterNodeEvent: "cluster_events",
     ClusterWhole: "cluster_whole",
+    StateMove: "moves",
 }
 OWNER_KINDS: tuple[str, ...] = tuple(kind.KIND for kind in _FIELDS)
 """The kinds of facts that the books read; withdrawals may concern any of them."""
@@ -193,6 +197,7 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
     devices = {each.value.device for each in found["devices"]}
     found["states"] += leased_states(tenants, devices)
+    found["states"] += states_of_moves(found["moves"], tenants.nodes, nodes, devices)
     found["earnings"] += earnings_of(tenants, devices)
     for each in found.values():
         _put_in_order(each)

@@ -144,22 +144,23 @@ def _watch(
 ) -> None:
     """Watch alone; without a server to report to, into this home's store."""
     from ouvrage.agent.probing.settings import settings_in
-    from ouvrage.agent.probing.watch import Supervisor, Watching, deliver_words
+    from ouvrage.agent.probing.watch import Supervisor, Watching, deliver_words, repair_words
 
     settings = settings_in(state, root)
+    observer = settings.observer or observer
     receiver = ("--home", str(home())) if report_to is None else ("--server", report_to)
     more = ("--ca", ca) if ca else ()
+    observed = ("--observer",) if observer else ()
     watching = Watching(
         state=state,
         node=node,
         settings=replace(
-            settings,
-            observer=settings.observer or observer,
-            bmc=_bmc(node, root),
-            keeps_books=report_to is None,
+            settings, observer=observer, bmc=_bmc(node, root), keeps_books=report_to is None
         ),
         root=root,
         deliver=deliver_words(state, *receiver, *more),
+        # A tree that stands in for / is looked at, and nothing else: no repair may reach this machine through it.
+        repair=repair_words(state, node, *receiver, *more, *observed) if root == "/" else (),
     )
     supervisor = Supervisor(watching)
     say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")

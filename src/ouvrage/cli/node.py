@@ -20,7 +20,7 @@ from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
 from ouvrage.cli.work_words import counted, lasted, moment, size
 
-_HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "")
+_HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "health", "")
 
 
 @click.group(cls=NodeVerbs)
@@ -89,12 +89,13 @@ def list_(as_json: bool) -> None:
             f"{size(each['memory_free_mib'])} of {size(each['memory_mib'])}",
             str(each["attempts"]),
             str(each["leases"]),
+            each["health"].replace("_", " "),
             _withheld(each),
         ]
         for each in found
     ]
     here = sum(1 for each in found if each["state"] == "here")
-    body = f"\n\n{table(_HEAD, rows, '<<>>>>><')}" if rows else ""
+    body = f"\n\n{table(_HEAD, rows, '<<>>>>><<')}" if rows else ""
     say_text(f"{counted(len(found), 'node')}, {here} here now{body}")
     say_text("One of them: ouvrage node show NAME      Another: ouvrage node enrol")
 
@@ -142,9 +143,10 @@ def show(name: str | None, state: Path | None, as_json: bool, plain: bool) -> No
     ]
     lines += [
         f"  GPU {d['slot']}      {d['model']}, {d['device']}: "
-        f"{'fenced' if d['fenced'] else 'leased' if d['lease'] else 'free'}"
+        f"{'fenced' if d['fenced'] else 'leased' if d['lease'] else 'free'}{_ill(d['health'])}"
         for d in found["devices"]
     ]
+    lines.append(f"  health     {_health(found)}")
     lines += [
         f"  fenced     {f['device'] or 'all of it'} by {f['holder']} since {moment(f['since_us'])}: {f['why']}"
         for f in found["fences"]
@@ -152,6 +154,18 @@ def show(name: str | None, state: Path | None, as_json: bool, plain: bool) -> No
     if not found["listed"]:
         lines.append(f"  unlisted   takes no new leases; {_empty(found)}")
     _said(found, "\n".join(lines), as_json)
+
+
+def _ill(state: str) -> str:
+    return "" if state in ("healthy", "unknown") else f", {state.replace('_', ' ')}"
+
+
+def _health(found: Any) -> str:
+    if found["health_since_us"] is None:
+        return "unknown: nothing has looked at it"
+    why = f": {found['health_why']}" if found["health_why"] else ""
+    state = found["health"].replace("_", " ")
+    return f"{state} since {moment(found['health_since_us'])}{why}      More: ouvrage node health {found['name']}"
 
 
 def _why(verb: Any) -> Any:

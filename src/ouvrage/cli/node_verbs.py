@@ -11,6 +11,9 @@ import importlib
 import click
 
 LOCAL: dict[str, tuple[str, str, str]] = {
+    "health": ("node_care", "health", "How does it stand, and how often was it there?"),
+    "repair": ("node_care", "repair", "Walk through the runbook that is next, step by step."),
+    "maintain": ("node_care", "maintain", "Out of service for a while, on purpose."),
     "inventory": ("node_inventory", "inventory", "What is it made of, and what changed?"),
     "compare": ("node_compare", "compare", "In what is it not the standard build?"),
     "qualify": ("node_qualify", "node_qualify", "Can it do what a class of work needs?"),

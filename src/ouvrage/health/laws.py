@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ouvrage.health.blame import BLAMES, UNKNOWN
 from ouvrage.health.parts import KINDS
 from ouvrage.health.states import MOVES
 from ouvrage.ledger.facts import Recorded
@@ -22,12 +23,16 @@ from ouvrage.model.health import (
     OUTCOMES,
     RUNGS,
     VERDICTS,
+    JobBlamed,
+    MaintenanceWindow,
     NodeInventory,
     Remedy,
+    RepairStep,
     StateMove,
     Verdict,
 )
 
+STEPPED = ("done", "skipped", "failed")
 Found = Iterator[tuple[str, str]]
 
 
@@ -71,6 +76,31 @@ def _remedies(records: Sequence[Recorded]) -> Found:
             yield where_of(entry), f"is no rung or has no outcome: {remedy.rung}, {remedy.outcome}"
         if remedy.dry_run and remedy.verified is not None:
             yield where_of(entry), "was only said, and yet verified"
+        if remedy.verified and remedy.outcome != "done":
+            yield where_of(entry), f"was {remedy.outcome}, and yet found to have helped"
+
+
+def _hands(records: Sequence[Recorded]) -> Found:
+    for entry, step in _told(records, RepairStep.KIND):
+        if isinstance(step, RepairStep) and (
+            step.rung not in RUNGS or step.outcome not in STEPPED or not step.by
+        ):
+            yield where_of(entry), f"is a step that nobody can have walked: {step.outcome}"
+    for entry, window in _told(records, MaintenanceWindow.KIND):
+        if isinstance(window, MaintenanceWindow) and (
+            window.to_us <= window.from_us or not window.by
+        ):
+            yield where_of(entry), "is a window that does not end after it begins, or nobody's"
+
+
+def _blames(records: Sequence[Recorded]) -> Found:
+    for entry, blame in _told(records, JobBlamed.KIND):
+        if not isinstance(blame, JobBlamed):
+            continue
+        if blame.cause not in BLAMES or not 0 <= blame.percent <= 100:
+            yield where_of(entry), f"says {blame.cause}, {blame.percent} % sure"
+        if blame.cause != UNKNOWN and not blame.evidence:
+            yield where_of(entry), "blames somebody on no evidence"
 
 
 def _inventories(records: Sequence[Recorded]) -> Found:
@@ -114,7 +144,17 @@ LAWS = (
     ),
     Law(
         name="health/remedies",
-        statement="a remedy is a rung of the ladder, and one that was only said was not verified",
+        statement="a remedy is a rung of the ladder; one that was not done did not help, one that was only said was not verified",
         check=_remedies,
+    ),
+    Law(
+        name="health/hands",
+        statement="a step of a repair and a window of maintenance are somebody's, and can have been",
+        check=_hands,
+    ),
+    Law(
+        name="health/blame",
+        statement="whoever is blamed for a job's end is blamed on evidence, so sure as can be",
+        check=_blames,
     ),
 )

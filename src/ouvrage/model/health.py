@@ -330,11 +330,93 @@ class NodePatched:
     by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairStep:
+    """One step of a runbook, as a person walked it: ``outcome`` is done, skipped or failed, ``note`` what they saw.
+
+    ``number`` counts the steps of the page from 1. ``epoch`` is that of the place's state when it was walked.
+    """
+
+    KIND: ClassVar[str] = "health.step"
+    VERSION: ClassVar[int] = 1
+
+    node: str
+    device: str | None
+    rung: str
+    number: int
+    step: str
+    outcome: str
+    note: str
+    by: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paged:
+    """A person was told something about a node, one device of it, or (``node`` None) the fleet.
+
+    ``key`` names what it is about, so that it is not said again while it lasts; ``runbook`` a page, or None.
+    """
+
+    KIND: ClassVar[str] = "health.page"
+    VERSION: ClassVar[int] = 1
+
+    key: str
+    node: str | None
+    device: str | None
+    words: str
+    runbook: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceWindow:
+    """A node is out of service on purpose from ``from_us`` to ``to_us`` UTC. ``cancelled``: it is not, after all.
+
+    A later one of the same ``window`` takes its place.
+    """
+
+    KIND: ClassVar[str] = "node.maintenance"
+    VERSION: ClassVar[int] = 1
+
+    window: str
+    node: str
+    from_us: int
+    to_us: int
+    why: str
+    by: str
+    cancelled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobBlamed:
+    """Whose fault the end of an attempt was: ``hardware``, ``program`` or ``unknown``, so sure in percent.
+
+    ``evidence`` are ids of facts about its machines from ten minutes before to five minutes after its end. ``billed``:
+    whether its tenant was charged for it all the same, as the fault came to light when it was.
+    """
+
+    KIND: ClassVar[str] = "health.blame"
+    VERSION: ClassVar[int] = 1
+
+    job: str
+    attempt: str
+    node: str
+    cause: str
+    percent: int
+    evidence: tuple[str, ...]
+    why: str
+    billed: bool
+
+
 HEALTH = (
     Verdict,
     HealthEvent,
     StateMove,
     Remedy,
+    RepairStep,
+    Paged,
+    MaintenanceWindow,
+    JobBlamed,
     NodeInventory,
     NodeCertificate,
     NodeAudited,

@@ -71,7 +71,7 @@ class FenceTold(Answer):
 
 
 class DeviceTold(Answer):
-    """A GPU of a node and who has it; ``fenced`` by itself or with its node."""
+    """A GPU of a node and who has it; ``fenced`` by itself or with its node; ``health`` one of the states of health."""
 
     device: str
     slot: int
@@ -80,12 +80,14 @@ class DeviceTold(Answer):
     fenced: bool
     lease: str | None
     attempt: str | None
+    health: str = "unknown"
 
 
 class NodeTold(Answer):
     """A node as it stands. ``state`` is ``here`` or ``away``; ``empty_us`` when all on it has ended at the latest.
 
-    ``empty_us`` is null where something on it has no end, and ``now`` where nothing is on it.
+    ``empty_us`` is null where something on it has no end, and ``now`` where nothing is on it. ``health`` is its state of health, the worst
+    of it and its GPUs; ``health_why`` what is held against it; ``health_since_us`` null where nothing ever looked.
     """
 
     node: str
@@ -110,6 +112,9 @@ class NodeTold(Answer):
     leases: int
     empty_us: int | None
     empty: bool
+    health: str = "unknown"
+    health_why: str = ""
+    health_since_us: int | None = None
 
 
 class NewProofs(Message):

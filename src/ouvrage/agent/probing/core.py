@@ -36,7 +36,7 @@ from ouvrage.health.watching import Look, Watch, looked, stated, verified
 from ouvrage.health.xid import Rules
 from ouvrage.ledger.kinds import payload_of
 from ouvrage.ledger.stated import Stated
-from ouvrage.model.health import OK, RUNGS, UNKNOWN, CheckResult
+from ouvrage.model.health import CRITICAL, OK, RUNGS, UNKNOWN, CheckResult
 
 _OWN = "agent"
 
@@ -97,6 +97,10 @@ class Core:
         for probe in found:
             self._probes[probe.name].next_us = None
         return found
+
+    def later(self, probe: Probe, at_us: int) -> None:
+        """Have a probe that was due look at another moment."""
+        self._probes[probe.name].next_us = at_us
 
     def next_us(self) -> int:
         """When the next probe is to look; far away while all of them are looking."""
@@ -282,6 +286,11 @@ class Core:
         for each in self._probes.values():
             if each.next_us is not None:
                 each.next_us = now_us
+
+    @property
+    def trouble(self) -> bool:
+        """Whether anything counts as CRITICAL, so that something may be to do."""
+        return any(w.verdict == CRITICAL and not w.shadow for w in self.memory.watches.values())
 
     def take_facts(self) -> list[Stated]:
         """What is to be stated since the last time."""

@@ -13,7 +13,7 @@ import os
 import selectors
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -252,6 +252,12 @@ class Lanes:
         if any(lane.leaving or _leaves(lane) for lane in self._lanes.values()):
             times.append(monotonic_us() + SECOND)
         return min(times, default=1 << 62)
+
+    def let_go(self, names: Collection[str]) -> None:
+        """Have the children of some lanes end; the next question starts another one."""
+        for lane in self._lanes.values():
+            if lane.name in names and lane.current is None:
+                self._give_up(lane, "", ())
 
     @property
     def resting(self) -> bool:

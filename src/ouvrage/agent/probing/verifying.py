@@ -12,10 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ouvrage.adapters.clock import new_id
+from ouvrage.adapters.clock import monotonic_us, new_id
+from ouvrage.base.time import MINUTE
 from ouvrage.store.samples import write_whole
 
-DIRECTORY, EPOCH = "verify", "epoch"
+DIRECTORY, EPOCH, HANDS_OFF = "verify", "epoch", "hands-off"
+_HANDS_OFF_US = 5 * MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +57,19 @@ def epoch_in(state: Path) -> int:
     with suppress(OSError, ValueError):
         return int((state / EPOCH).read_text("ascii"))
     return 0
+
+
+def keep_hands_off(state: Path, on: bool) -> None:
+    """Have our own probes let go of the driver while a GPU is reset, for some minutes at most; or begin again."""
+    if on:
+        write_whole(state / HANDS_OFF, f"{monotonic_us() + _HANDS_OFF_US}\n".encode())
+    else:
+        (state / HANDS_OFF).unlink(missing_ok=True)
+
+
+def hands_off(state: Path, now_us: int) -> bool:
+    """Whether nothing may touch the driver at this moment since boot; what a boot that is over said is not heard."""
+    with suppress(OSError, ValueError):
+        until = int((state / HANDS_OFF).read_text("ascii"))
+        return now_us < until <= now_us + 2 * _HANDS_OFF_US
+    return False

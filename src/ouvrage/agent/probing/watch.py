@@ -27,11 +27,12 @@ from ouvrage.agent.probing.heart import Heart
 from ouvrage.agent.probing.lanes import Lanes
 from ouvrage.agent.probing.memory import Memory, memory_from, memory_json
 from ouvrage.agent.probing.now import Dropped, write_now
-from ouvrage.agent.probing.probes import KEPT_LANES
+from ouvrage.agent.probing.probes import DRIVER_LANES, KEPT_LANES
 from ouvrage.agent.probing.readings import Readings
+from ouvrage.agent.probing.repairs import Repairs
 from ouvrage.agent.probing.settings import Settings
 from ouvrage.agent.probing.spool import Spool
-from ouvrage.agent.probing.verifying import epoch_in, taken
+from ouvrage.agent.probing.verifying import epoch_in, hands_off, taken
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import MINUTE, SECOND
 from ouvrage.health.xid import Rules
@@ -50,13 +51,17 @@ _LAST_S = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watching:
-    """How a watch is started. ``deliver`` are the words of the process that takes facts away, empty: nobody does."""
+    """How a watch is started. ``deliver`` are the words of the process that takes facts away, empty: nobody does.
+
+    ``repair`` are those of the process that does what follows from the verdicts.
+    """
 
     state: Path
     node: str
     settings: Settings
     root: str = "/"
     deliver: tuple[str, ...] = ()
+    repair: tuple[str, ...] = ()
     boot: str | None = None
 
 
@@ -78,6 +83,7 @@ class Supervisor:
         self._lanes = lanes or Lanes(watching.root)
         self._heart = Heart(self._state, self._boot)
         self._delivery = _Delivery(self._spool, watching.deliver)
+        self._repairs = Repairs(watching.repair)
         self._unwritten: list[Stated] = []
         self._answers: dict[str, Answer] = {}
         self._stopping = False
@@ -91,10 +97,12 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
         self._heart.start()
+        self._repairs.resume()
         while not self._stopping:
             self.round()
         self._write()
         self._delivery.close()
+        self._repairs.close()
         self._lanes.close()
         self._heart.stop()
         os.close(self._lock)
@@ -109,9 +117,15 @@ class Supervisor:
         self.core.epoch = epoch_in(self._state)
         for asked in taken(self._state):
             self.core.verify(asked.device, now, gone=asked.gone)
+        off = hands_off(self._state, now)
+        if off:
+            self._lanes.let_go(DRIVER_LANES)
         held = self._delivery.holds(now)
         for probe in self.core.due(now, KEPT_LANES if held else None):
-            self._lanes.ask(probe.name, self.core.question(probe))
+            if off and probe.lane in DRIVER_LANES:
+                self.core.later(probe, now + SECOND)
+            else:
+                self._lanes.ask(probe.name, self.core.question(probe))
         next_s = (self.core.next_us() - monotonic_us()) / SECOND
         wait_s = min(_LONGEST_WAIT_S, max(next_s, 0.2 if held else 0.0))
         answers = self._lanes.wait(wait_s)
@@ -124,6 +138,8 @@ class Supervisor:
             self._unshown, self._show_us = False, now + _SHOWN_EACH_US
             self._show(now_us(), now)
         self._delivery.look(monotonic_us(), free=self._lanes.resting)
+        free = self._lanes.resting and not self._delivery.holds(monotonic_us())
+        self._repairs.look(monotonic_us(), self.core.trouble, free=free)
 
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
@@ -220,6 +236,13 @@ class _Delivery:
 def deliver_words(state: Path, *words: str) -> tuple[str, ...]:
     """The process that takes the facts of a state directory away."""
     return (sys.executable, "-m", "ouvrage.agent.probing.deliver", "--state", str(state), *words)
+
+
+def repair_words(state: Path, node: str, *words: str) -> tuple[str, ...]:
+    """The process that does what follows from the verdicts of a state directory."""
+    return (
+        sys.executable, "-m", "ouvrage.agent.probing.repair", "--state", str(state), "--node", node, *words,
+    )  # fmt: skip
 
 
 def _remembered(spool: Spool, boot: str) -> Memory:
