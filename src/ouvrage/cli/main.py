@@ -67,6 +67,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "cp": ("shell", "cp", "Copy a file out of a running job, or into it."),
     "forward": ("shell", "forward", "Reach a port inside a running job from this machine."),
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
+    "fleet": ("fleet", "fleet", "A Slurm cluster: who had it, what stood idle and why."),
     "agent": ("agent", "agent", "A node of a platform: takes jobs from a server and runs them."),
     "doctor": ("doctor", "doctor", "Does this machine keep strangers' work apart? Tries it out."),
     "usage": ("usage", "usage", "What work costs: charged, and running at this moment."),
