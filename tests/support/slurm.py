@@ -20,7 +20,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-_NEEDED = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct", "unshare")
+_NEEDED = (
+    "munged",
+    "mariadbd",
+    "mariadb-install-db",
+    "slurmdbd",
+    "slurmctld",
+    "slurmd",
+    "sacct",
+    "unshare",
+)
 _DEADLINE = 60
 CLUSTER = "lab"
 GPU = "h100"
@@ -39,7 +48,9 @@ def missing() -> str | None:
 class Slurm:
     """A running cluster. ``run`` is a command of Slurm's as an administrator gives it."""
 
-    def __init__(self, directory: Path, keeper: subprocess.Popen[bytes], ports: Mapping[str, int]) -> None:
+    def __init__(
+        self, directory: Path, keeper: subprocess.Popen[bytes], ports: Mapping[str, int]
+    ) -> None:
         self.directory = directory
         self.ports = ports
         self._keeper = keeper
@@ -47,7 +58,9 @@ class Slurm:
     @property
     def environment(self) -> dict[str, str]:
         """What a process needs to reach this cluster and no other."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SACCT", "SINFO"))}
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SACCT", "SINFO"))
+        }
         return {**kept, "SLURM_CONF": str(self.directory / "etc" / "slurm.conf")}
 
     def run(self, *words: str, text: str | None = None, check: bool = True) -> str:
@@ -59,7 +72,14 @@ class Slurm:
 
     def submit(self, script: str, *options: str, user: str = USERS[0]) -> str:
         """The number of a job that runs a shell script as a user."""
-        words = ["sbatch", "--parsable", f"--uid={user}", "--chdir=/tmp", "--output=/dev/null", *options]
+        words = [
+            "sbatch",
+            "--parsable",
+            f"--uid={user}",
+            "--chdir=/tmp",
+            "--output=/dev/null",
+            *options,
+        ]
         return self.run(*words, text=f"#!/bin/sh\n{script}\n").strip().partition(";")[0]
 
     def wait(self, query: Sequence[str], wanted: str, seconds: float = _DEADLINE) -> str:
@@ -181,12 +201,31 @@ add user {USERS[1]} account=speech
 add user {USERS[2]} account=guests
 add qos low set priority=1 flags=DenyOnLimit
 """
-_LIMIT = ("sacctmgr", "-i", "-Q", "modify", "account", "where", "name=guests", "set", "GrpTRES=gres/gpu=2")
+_LIMIT = (
+    "sacctmgr",
+    "-i",
+    "-Q",
+    "modify",
+    "account",
+    "where",
+    "name=guests",
+    "set",
+    "GrpTRES=gres/gpu=2",
+)
 """What accounting can only be told once the controller has told it that there are GPUs."""
 
 
 def _files(directory: Path, names: Sequence[str], gpus: int, ports: Mapping[str, int]) -> None:
-    for name in ("etc", "log", "run", "state", "dev", "db", "munge", *(f"spool.{name}" for name in names)):
+    for name in (
+        "etc",
+        "log",
+        "run",
+        "state",
+        "dev",
+        "db",
+        "munge",
+        *(f"spool.{name}" for name in names),
+    ):
         (directory / name).mkdir(mode=0o755)
     (directory / "munge" / "key").write_bytes(secrets.token_bytes(1024))
     (directory / "munge" / "key").chmod(0o400)
@@ -210,12 +249,18 @@ def _files(directory: Path, names: Sequence[str], gpus: int, ports: Mapping[str,
         node.format(name=name, here=here, port=ports[name], gpu=GPU, gpus=gpus) for name in names
     )
     (directory / "etc" / "slurm.conf").write_text(
-        _SLURM.format(d=directory, here=here, cluster=CLUSTER, gpu=GPU, nodes=lines, last=names[-1], **ports)
+        _SLURM.format(
+            d=directory, here=here, cluster=CLUSTER, gpu=GPU, nodes=lines, last=names[-1], **ports
+        )
     )
     for number, name in enumerate(names):
         (directory / "dev" / name).mkdir()
         for gpu in range(gpus):
-            os.mknod(directory / "dev" / name / f"nvidia{gpu}", 0o20666, os.makedev(195, number * gpus + gpu))
+            os.mknod(
+                directory / "dev" / name / f"nvidia{gpu}",
+                0o20666,
+                os.makedev(195, number * gpus + gpu),
+            )
     (directory / "etc" / "gres.conf").write_text("".join(
         f"NodeName={name} Name=gpu Type={GPU} File={directory}/dev/{name}/nvidia[0-{gpus - 1}]\n" for name in names
     ))  # fmt: skip
@@ -230,7 +275,9 @@ def _run_as_root(*words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _daemons(directory: Path, names: Sequence[str], ports: Mapping[str, int]) -> dict[str, list[str]]:
+def _daemons(
+    directory: Path, names: Sequence[str], ports: Mapping[str, int]
+) -> dict[str, list[str]]:
     d = directory
     return {
         "munged": ["setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", "--foreground",

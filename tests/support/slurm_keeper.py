@@ -22,7 +22,9 @@ def main(directory: Path) -> None:
     line = b""
     while True:
         _reap()
-        ready, _, _ = select.select([0], [], [], 0.5)  # the time-out only bounds how long a zombie stays
+        ready, _, _ = select.select(
+            [0], [], [], 0.5
+        )  # the time-out only bounds how long a zombie stays
         if not ready:
             continue
         read = os.read(0, 4096)
@@ -35,7 +37,9 @@ def main(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _do(words: list[str], daemons: dict[str, list[str]], running: dict[str, int], directory: Path) -> str:
+def _do(
+    words: list[str], daemons: dict[str, list[str]], running: dict[str, int], directory: Path
+) -> str:
     verb, name = words[:2]
     try:
         if verb == "start":

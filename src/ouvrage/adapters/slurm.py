@@ -170,6 +170,10 @@ def script(minutes: int) -> str:
     ]
     for question in QUESTIONS:
         first = shlex.join(question.asked(minutes))
-        second = f" || {shlex.join(question.asked(minutes, question.otherwise))}" if question.otherwise else ""
+        second = (
+            f" || {shlex.join(question.asked(minutes, question.otherwise))}"
+            if question.otherwise
+            else ""
+        )
         lines.append(f"{{ {first}{second}; }} > {question.name}.txt || rm -f {question.name}.txt")
     return "\n".join([*lines, ""])

@@ -11,8 +11,16 @@ import importlib
 import click
 
 FLEET: dict[str, tuple[str, str, str]] = {
-    "adopt": ("fleet_adopt", "adopt", "Read a Slurm cluster into the books; nothing there is touched."),
-    "report": ("fleet_report", "report", "Who had the GPUs, what stood idle and why, what is owed."),
+    "adopt": (
+        "fleet_adopt",
+        "adopt",
+        "Read a Slurm cluster into the books; nothing there is touched.",
+    ),
+    "report": (
+        "fleet_report",
+        "report",
+        "Who had the GPUs, what stood idle and why, what is owed.",
+    ),
     "rate": ("fleet_rate", "rate", "What an hour costs in a partition."),
     "hooks": ("fleet_hooks", "hooks", "Health checks for prolog, epilog and monitor, as a diff."),
 }

@@ -48,7 +48,14 @@ from ouvrage.books.known import Known
 from ouvrage.books.period import day_of
 from ouvrage.cli.amounts import TIME
 from ouvrage.cli.booking import book
-from ouvrage.cli.import_told import Imported, counted, imported_json, imported_lines, in_words, site_zone
+from ouvrage.cli.import_told import (
+    Imported,
+    counted,
+    imported_json,
+    imported_lines,
+    in_words,
+    site_zone,
+)
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, write_file
@@ -64,17 +71,46 @@ _NEEDS = "run it where sacct answers: on a login node, with --ssh HOST, or --scr
 
 @click.command()
 @click.option("--ssh", metavar="HOST", help="A login node, reached by your ssh.")
-@click.option("--from", "saved", metavar="DIR", type=click.Path(path_type=Path), help="Answers that were saved in a directory.")
-@click.option("--save", metavar="DIR", type=click.Path(path_type=Path), help="Keep the answers, as they came, in a directory.")
-@click.option("--script", "as_script", is_flag=True, help="Print a shell script that saves the answers, and do nothing.")
-@click.option("--since", type=TIME, metavar="90d", help="How far back (90d; later from the last reading on).")
+@click.option(
+    "--from",
+    "saved",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Answers that were saved in a directory.",
+)
+@click.option(
+    "--save",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Keep the answers, as they came, in a directory.",
+)
+@click.option(
+    "--script",
+    "as_script",
+    is_flag=True,
+    help="Print a shell script that saves the answers, and do nothing.",
+)
+@click.option(
+    "--since", type=TIME, metavar="90d", help="How far back (90d; later from the last reading on)."
+)
 @click.option("--cluster", metavar="NAME", help="Its name, where it does not say.")
-@click.option("--zone", metavar="ZONE", help="The zone of its clocks, for answers that were saved in local time.")
+@click.option(
+    "--zone",
+    metavar="ZONE",
+    help="The zone of its clocks, for answers that were saved in local time.",
+)
 @json_option
 @plain_option
 def adopt(
-    ssh: str | None, saved: Path | None, save: Path | None, as_script: bool, since: int | None, cluster: str | None,
-    zone: str | None, as_json: bool, plain: bool,
+    ssh: str | None,
+    saved: Path | None,
+    save: Path | None,
+    as_script: bool,
+    since: int | None,
+    cluster: str | None,
+    zone: str | None,
+    as_json: bool,
+    plain: bool,
 ) -> int:
     """Read a Slurm cluster into the books; nothing there is touched.
 
@@ -82,7 +118,11 @@ def adopt(
     that is given there only shows: --script prints them. Again later it adds what is new, and nothing twice.
     """  # fmt: skip
     if sum(each is not None for each in (ssh, saved)) > 1 or (saved and save):
-        raise OuvrageError("fleet/which", "one place is asked", hint="--ssh HOST, or --from DIR, or neither: this machine")
+        raise OuvrageError(
+            "fleet/which",
+            "one place is asked",
+            hint="--ssh HOST, or --from DIR, or neither: this machine",
+        )
     if cluster is not None:
         check_name("cluster", cluster, "--cluster lab")
     if as_script:
@@ -111,7 +151,11 @@ def ask(asked: Asked, minutes: int) -> dict[str, Answer]:
     for question in QUESTIONS:
         found[question.name] = answer = asked.answer(question, minutes)
         if answer.why is not None and question.needed:
-            raise OuvrageError("fleet/no-answer", f"{asked.place} does not say {question.name}: {answer.why}", hint=_NEEDS)
+            raise OuvrageError(
+                "fleet/no-answer",
+                f"{asked.place} does not say {question.name}: {answer.why}",
+                hint=_NEEDS,
+            )
     return found
 
 
@@ -160,7 +204,9 @@ class _Reading:
     @property
     def missing(self) -> tuple[str, ...]:
         """The questions without an answer."""
-        return tuple(question.name for question in QUESTIONS if self.answers[question.name].why is not None)
+        return tuple(
+            question.name for question in QUESTIONS if self.answers[question.name].why is not None
+        )
 
     def _text(self, name: str) -> tuple[Told, str]:
         question = next(each for each in QUESTIONS if each.name == name)
@@ -183,22 +229,47 @@ class _Reading:
         self.whole_to = self._whole_to()
         events = self.read("events", lambda text, told: read_events(text, told, zone, cluster, now))
         aside = Told(form="events", file="events.txt")
-        totals = read_totals(text_of(self.answers["events"].data, aside), aside, cluster, zone) if events or self._listed("events") else []
+        totals = (
+            read_totals(text_of(self.answers["events"].data, aside), aside, cluster, zone)
+            if events or self._listed("events")
+            else []
+        )
         since = now if fleet.nodes else self.since_us
         nodes = self.read("nodes", lambda text, told: read_nodes(text, told, cluster, since))
         if not fleet.nodes:
-            nodes = [_not_before(each, [e.value for e in totals], [e.valid_from for e in totals]) for each in nodes]
+            nodes = [
+                _not_before(each, [e.value for e in totals], [e.valid_from for e in totals])
+                for each in nodes
+            ]
         listed = {each.value.node for each in nodes}
         self.told_of_totals(totals, nodes)
         lists = [
             *nodes,
-            *(gone([e[-1].value for e in fleet.nodes.values()], listed, cluster, now) if nodes else ()),
-            *self.read("partitions", lambda text, told: read_partitions(text, told, cluster, since)),
-            *self.read("accounts", lambda text, told: read_accounts(text, told, cluster, since, self._organisations())),
+            *(
+                gone([e[-1].value for e in fleet.nodes.values()], listed, cluster, now)
+                if nodes
+                else ()
+            ),
+            *self.read(
+                "partitions", lambda text, told: read_partitions(text, told, cluster, since)
+            ),
+            *self.read(
+                "accounts",
+                lambda text, told: read_accounts(text, told, cluster, since, self._organisations()),
+            ),
             *self.read("qos", lambda text, told: read_qos(text, told, cluster, since)),
         ]
-        reservations = self.read("reservations", lambda text, told: read_reservations(text, told, cluster, zone))
-        return [*jobs, *events, *totals, *_new(lists, fleet), *reservations, *self._read_facts(fleet)]
+        reservations = self.read(
+            "reservations", lambda text, told: read_reservations(text, told, cluster, zone)
+        )
+        return [
+            *jobs,
+            *events,
+            *totals,
+            *_new(lists, fleet),
+            *reservations,
+            *self._read_facts(fleet),
+        ]
 
     def _listed(self, name: str) -> bool:
         return bool(self.answers[name].data.strip())
@@ -211,7 +282,9 @@ class _Reading:
         """Until when every job is known, or None with the reason."""
         faults = sum(len(told.faults) for told in self.told if told.form == "jobs")
         if faults:
-            self.unsure = f"{counted(faults, 'row')} of jobs could not be read, so nothing is called free"
+            self.unsure = (
+                f"{counted(faults, 'row')} of jobs could not be read, so nothing is called free"
+            )
         elif hides_jobs(self.config):
             self.unsure = "PrivateData hides other people's jobs, so nothing is called free: read it as an operator"
         if self.unsure:
@@ -241,7 +314,9 @@ class _Reading:
         last: ClusterTotal | None = totals[-1].value if totals else None
         if last is not None and nodes and last.gpus != have:
             told = next(each for each in self.told if each.form == "nodes")
-            told.note(f"the cluster registered {last.gpus} GPUs with accounting, its nodes list {have}: the nodes count")
+            told.note(
+                f"the cluster registered {last.gpus} GPUs with accounting, its nodes list {have}: the nodes count"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """What ``--json`` prints beside the import's own."""
@@ -259,18 +334,29 @@ class _Reading:
         if self.unsure:
             lines.append(f"  {self.unsure}")
         elif self.whole_to != self.clock.at_us:
-            lines.append("  the controller does not say that accounting is current: the last ten minutes are left open")
+            lines.append(
+                "  the controller does not say that accounting is current: the last ten minutes are left open"
+            )
         return lines
 
 
 def _not_before(each: Stated, totals: Sequence[ClusterTotal], starts: Sequence[int]) -> Stated:
     """A node's listing from the time at which the cluster first registered with it, where that is known and later."""
-    named = [at for at, total in zip(starts, totals, strict=True) if each.value.node in _unfolded(total.nodes)]
+    named = [
+        at
+        for at, total in zip(starts, totals, strict=True)
+        if each.value.node in _unfolded(total.nodes)
+    ]
     if not named or min(named) <= each.valid_from:
         return each
     natural = f"{each.natural.rpartition('/')[0]}/{min(named)}"
     return Stated(
-        natural=natural, value=each.value, subject=each.subject, valid_from=min(named), valid_to=None, grade=each.grade
+        natural=natural,
+        value=each.value,
+        subject=each.subject,
+        valid_from=min(named),
+        valid_to=None,
+        grade=each.grade,
     )
 
 
@@ -284,7 +370,12 @@ def _unfolded(text: str) -> tuple[str, ...]:
 def _new(lists: Iterable[Stated], fleet: Fleet) -> list[Stated]:
     """The listings that say something else than the last known one of their name."""
     known = {each[-1].value for each in fleet.nodes.values()}
-    held: set[Any] = {*known, *fleet.accounts.values(), *fleet.partitions.values(), *fleet.qos.values()}
+    held: set[Any] = {
+        *known,
+        *fleet.accounts.values(),
+        *fleet.partitions.values(),
+        *fleet.qos.values(),
+    }
     return [each for each in lists if each.value not in held]
 
 
@@ -293,7 +384,11 @@ def _recorded(ledger: Ledger, reading: _Reading) -> Imported:
     late = before.until_us is not None and reading.clock.at_us < before.until_us
     said = list({each.id: each for each in reading.statements(before)}.values())
     if late:  # an old directory: what it lists is no news, what it tells of jobs and events may be
-        said = [each for each in said if each.valid_to is not None or not isinstance(each.value, _LISTED)]
+        said = [
+            each
+            for each in said
+            if each.valid_to is not None or not isinstance(each.value, _LISTED)
+        ]
     done = Imported(told=reading.told, booked=book(ledger, said))
     done.first = _first(reading, said, fleet_of(ledger.store.lines(FLEET_KINDS), reading.cluster))
     done.more = "What it did, who had it, what stood idle: ouvrage fleet report"
@@ -305,7 +400,13 @@ _LISTED = (ClusterNode, ClusterAccount)
 
 def _first(reading: _Reading, said: Sequence[Stated], fleet: Fleet) -> str:
     rows = [
-        Known(value=each.value, valid_from=each.valid_from, valid_to=each.valid_to, grade=each.grade, key="")
+        Known(
+            value=each.value,
+            valid_from=each.valid_from,
+            valid_to=each.valid_to,
+            grade=each.grade,
+            key="",
+        )
         for each in said
         if isinstance(each.value, ClusterJobRow)
     ]
@@ -315,7 +416,9 @@ def _first(reading: _Reading, said: Sequence[Stated], fleet: Fleet) -> str:
     gpus = sum(each[-1].value.gpus for each in fleet.nodes.values())
     nodes = sum(each[-1].value.listed for each in fleet.nodes.values())
     days = " to ".join(
-        dict.fromkeys(str(day_of(at, reading.zone)) for at in (reading.since_us, reading.clock.at_us))
+        dict.fromkeys(
+            str(day_of(at, reading.zone)) for at in (reading.since_us, reading.clock.at_us)
+        )
     )
     return (
         f"{reading.cluster}: {counted(gpus, 'GPU')} on {counted(nodes, 'node')}, {counted(len(fleet.accounts), 'account')}, "

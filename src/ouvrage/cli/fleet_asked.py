@@ -18,18 +18,36 @@ def the_fleet(lines: Sequence[Line], cluster: str | None) -> Fleet:
     """The cluster that is meant. Raises ``OuvrageError`` ``fleet/none``, ``fleet/which`` or ``fleet/unknown``."""
     known = clusters_in(lines)
     if not known:
-        raise OuvrageError("fleet/none", "no cluster is known here", hint="on a login node: ouvrage fleet adopt; from elsewhere: --ssh HOST")
+        raise OuvrageError(
+            "fleet/none",
+            "no cluster is known here",
+            hint="on a login node: ouvrage fleet adopt; from elsewhere: --ssh HOST",
+        )
     if cluster is not None and cluster not in known:
-        raise OuvrageError("fleet/unknown", f"no cluster {cluster!r} is known here", where=known, hint=f"--cluster {known[0]}")
+        raise OuvrageError(
+            "fleet/unknown",
+            f"no cluster {cluster!r} is known here",
+            where=known,
+            hint=f"--cluster {known[0]}",
+        )
     if cluster is None and len(known) > 1:
-        raise OuvrageError("fleet/which", f"{len(known)} clusters are known", where=known, hint=f"--cluster {known[0]}")
+        raise OuvrageError(
+            "fleet/which",
+            f"{len(known)} clusters are known",
+            where=known,
+            hint=f"--cluster {known[0]}",
+        )
     return fleet_of(lines, cluster or known[0])
 
 
 def the_period(fleet: Fleet, name: str | None, zone: str) -> Period:
     """The period that is asked about, as far as the cluster was read; all of that where none is named."""
     if fleet.from_us is None or fleet.until_us is None:
-        raise OuvrageError("fleet/none", f"{fleet.cluster} was never read", hint="on a login node: ouvrage fleet adopt")
+        raise OuvrageError(
+            "fleet/none",
+            f"{fleet.cluster} was never read",
+            hint="on a login node: ouvrage fleet adopt",
+        )
     if name is not None:
         asked = period_named(name, zone)
         if asked.from_us >= fleet.until_us:
@@ -41,4 +59,9 @@ def the_period(fleet: Fleet, name: str | None, zone: str) -> Period:
     stood = min((each[0].valid_from for each in fleet.nodes.values()), default=fleet.from_us)
     begins = max(fleet.from_us, stood)
     first, last = day_of(begins, zone), day_of(fleet.until_us, zone)
-    return Period(from_us=begins, to_us=fleet.until_us, name=f"{first} to {last}" if first != last else f"{first}", zone=zone)
+    return Period(
+        from_us=begins,
+        to_us=fleet.until_us,
+        name=f"{first} to {last}" if first != last else f"{first}",
+        zone=zone,
+    )

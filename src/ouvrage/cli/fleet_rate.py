@@ -33,21 +33,49 @@ from ouvrage.pricing.rates.frozen import check_for_sale, thawed
 
 @click.command()
 @click.argument("partition")
-@click.option("--price", "price_text", metavar="2.10/h", required=True, help="For one GPU, or with --per cpu for one core.")
-@click.option("--per", type=click.Choice(("gpu", "cpu")), default="gpu", show_default=True, help="What it is the price of.")
+@click.option(
+    "--price",
+    "price_text",
+    metavar="2.10/h",
+    required=True,
+    help="For one GPU, or with --per cpu for one core.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(("gpu", "cpu")),
+    default="gpu",
+    show_default=True,
+    help="What it is the price of.",
+)
 @click.option("--qos", metavar="NAME", help="Only for jobs of this class.")
-@click.option("--plan", metavar="PLAN", default="per-second", help="Billing rules: a shipped plan's name or a TOML file (per-second).")
+@click.option(
+    "--plan",
+    metavar="PLAN",
+    default="per-second",
+    help="Billing rules: a shipped plan's name or a TOML file (per-second).",
+)
 @click.option("--from", "begins", metavar="DAY", help="Since when (since the cluster is known).")
 @click.option("--cluster", metavar="NAME", help="The cluster, where several are known.")
 @json_option
 def rate(
-    partition: str, price_text: str, per: str, qos: str | None, plan: str, begins: str | None, cluster: str | None, as_json: bool
+    partition: str,
+    price_text: str,
+    per: str,
+    qos: str | None,
+    plan: str,
+    begins: str | None,
+    cluster: str | None,
+    as_json: bool,
 ) -> None:
     """What an hour costs in PARTITION: one GPU of a job, or one core of a job without."""
     price = parse_price(price_text)
     hourly = number(price.amount) * HOUR / PER_US[price.per]
     if number(decimal_text(hourly)) != hourly:
-        raise OuvrageError("fleet/price", f"{price_text} is no exact price of an hour", hint="give it per hour: --price 2.10/h")
+        raise OuvrageError(
+            "fleet/price",
+            f"{price_text} is no exact price of an hour",
+            hint="give it per hour: --price 2.10/h",
+        )
     name, text = frozen_plan(plan)
     check_for_sale(thawed(text), decimal_text(hourly), price.currency)
     with opened() as ledger:

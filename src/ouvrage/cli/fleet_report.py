@@ -30,15 +30,29 @@ from ouvrage.model.sites import Term
 
 
 @click.command()
-@click.option("--period", "period_name", metavar="PERIOD", help="2026-11, 2026, a day, DAY..DAY (all that was read).")
-@click.option("--account", metavar="NAME", help="One account and those below it, with the draft of its invoice.")
+@click.option(
+    "--period",
+    "period_name",
+    metavar="PERIOD",
+    help="2026-11, 2026, a day, DAY..DAY (all that was read).",
+)
+@click.option(
+    "--account",
+    metavar="NAME",
+    help="One account and those below it, with the draft of its invoice.",
+)
 @click.option("--cluster", metavar="NAME", help="The cluster, where several are known.")
 @as_of_option
 @html_option
 @json_option
 @plain_option
 def report(
-    period_name: str | None, account: str | None, cluster: str | None, as_of: int | None, html_file: Path | None, as_json: bool,
+    period_name: str | None,
+    account: str | None,
+    cluster: str | None,
+    as_of: int | None,
+    html_file: Path | None,
+    as_json: bool,
     plain: bool,
 ) -> None:
     """Who had the GPUs, what stood idle and why, how long work waited, what failed, and what is owed.
@@ -51,7 +65,7 @@ def report(
         fleet = the_fleet(ledger.store.lines(FLEET_KINDS, as_of=moment), cluster)
         period = the_period(fleet, period_name, site_zone(ledger, None))
         found = fleet_report(fleet, period, account, _terms(ledger, moment))
-    lines = [*report_lines(found), *_invoice_lines(found)]
+    lines = report_lines(found, _invoice_lines(found))
     said = "\n".join(in_words(line) if plain else line for line in lines)
     if html_file is not None:
         from ouvrage.console.fleet_page import fleet_page
@@ -66,7 +80,11 @@ def report(
 
 def _terms(ledger: Ledger, as_of: int | None) -> Sequence[Known[Term]]:
     lines = ledger.store.lines((Term.KIND,), as_of=as_of)
-    return [each for (kind, version), told in by_kind(lines).items() for each in known_of(kind, version, told)]
+    return [
+        each
+        for (kind, version), told in by_kind(lines).items()
+        for each in known_of(kind, version, told)
+    ]
 
 
 def _invoice_lines(found: FleetReport) -> list[str]:
@@ -79,8 +97,13 @@ def _invoice_lines(found: FleetReport) -> list[str]:
 
     lines: list[str] = []
     for each in found.billed.drafts.values():
-        lines += ["", *invoice_lines(asdict(shown(each, language("en"))))]
+        page = asdict(shown(each, language("en")))
+        page["notes"] = (*page["notes"][:-1], _TIMES)
+        lines += ["", *invoice_lines(page)]
     return lines
+
+
+_TIMES = "Times are those of the cluster's accounting; every line is exact, only the total is rounded, and the difference is a line."
 
 
 def _hours(us: int) -> str:

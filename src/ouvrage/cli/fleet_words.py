@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import NANO, fixed
+from ouvrage.base.numbers import NANO, fixed, significant
 from ouvrage.base.text import safe
 from ouvrage.base.time import HOUR, SECOND
 from ouvrage.books.dues.invoice import cents
 from ouvrage.books.fleet.report import FleetReport
-from ouvrage.books.fleet.weights import WORDS, Weighed
+from ouvrage.books.fleet.weights import GPUS, WORDS, Weighed
 from ouvrage.books.fleet.work import Had, Hollow
 from ouvrage.books.goodput import BOUND
 from ouvrage.cli.import_told import counted
@@ -42,12 +42,14 @@ def wait_text(us: int) -> str:
 
 
 def money_text(nano: int | Fraction, currency: str) -> str:
-    """An amount in whole cents."""
-    return f"{fixed(Fraction(nano) / NANO, cents(currency))} {currency}"
+    """An amount in whole cents; with three digits where it is less than one of money."""
+    amount = Fraction(nano) / NANO
+    text = significant(amount, 3) if 0 < abs(amount) < 1 else fixed(amount, cents(currency))
+    return f"{text} {currency}"
 
 
-def report_lines(found: FleetReport) -> list[str]:
-    """The whole report, safe to print."""
+def report_lines(found: FleetReport, invoice: Sequence[str] = ()) -> list[str]:
+    """The whole report, safe to print; ``invoice`` stands before the last line."""
     parts = (
         _time, _idle, _had, _waits, _lost, _hollow, _efficiency, _bills, _weights, _doubts,
     )  # fmt: skip
@@ -58,7 +60,8 @@ def report_lines(found: FleetReport) -> list[str]:
     more = f"One account with its draft: ouvrage fleet report --account NAME      As a page: --html FILE      {MORE}"
     if found.account is not None:
         more = f"All accounts: ouvrage fleet report      {MORE}"
-    return ["\n".join(safe(line) for line in each.split("\n")) for each in [*lines, "", more]]
+    safely = ["\n".join(safe(line) for line in each.split("\n")) for each in lines]
+    return [*safely, *invoice, "", more]
 
 
 MORE = "Newer: ouvrage fleet adopt"
@@ -69,14 +72,23 @@ def answer(found: FleetReport) -> str:
     hours = found.goodput.total
     if found.account is not None:
         good = found.goodput.share
-        completed = "" if good is None else f", {fixed(good * 100, 1)} % of them in jobs that completed"
+        completed = (
+            "" if good is None else f", {fixed(good * 100, 1)} % of them in jobs that completed"
+        )
         return f"{found.account} had {hours_text(hours, hours)} GPU-hours {_METERED} in {found.period.name}{completed}."
     states, owned = found.time.by_state(), found.time.owned_us
     if not owned:
         return f"{found.fleet.cluster} lists no GPU: jobs had {hours_text(hours, hours)} GPU-hours {_METERED} in {found.period.name}."
     idle = owned - states.get("working", 0)
     causes = sorted(found.time.by_cause().items(), key=lambda each: -each[1])
-    worst = next((f"{state}, {cause}" if state != "free" else cause for (state, cause), _ in causes if state != "working"), "")
+    worst = next(
+        (
+            f"{state}, {cause}" if state != "free" else cause
+            for (state, cause), _ in causes
+            if state != "working"
+        ),
+        "",
+    )
     said = f"; {share_text(idle, owned)} were not, most of it: {worst}" if idle else ""
     return (
         f"{found.fleet.cluster}: GPUs were at work {share_text(states.get('working', 0), owned)} of "
@@ -105,7 +117,12 @@ def _idle(found: FleetReport) -> Iterator[str]:
     if not causes:
         return
     rows = [
-        (shortened(cause, 76), state, hours_text(Fraction(us, HOUR), Fraction(whole, HOUR)), share_text(us, whole))
+        (
+            shortened(cause, 76),
+            state,
+            hours_text(Fraction(us, HOUR), Fraction(whole, HOUR)),
+            share_text(us, whole),
+        )
         for state, cause, us in sorted(causes, key=lambda each: -each[2])
     ]
     yield table(("not at work, because", "state", "GPU-hours", "of all"), rows[:MOST], "<<>>")
@@ -122,7 +139,9 @@ def _had(found: FleetReport) -> Iterator[str]:
     whole = sum((each.goodput.total for each in found.accounts), Fraction(0))
     rows = [_had_row(found, each, whole) for each in groups]
     if rows:
-        yield table(("who", "tenant", "jobs", "GPU-hours", "of all", "completed"), rows[:MOST], "<<>>>>")
+        yield table(
+            ("who", "tenant", "jobs", "GPU-hours", "of all", "completed"), rows[:MOST], "<<>>>>"
+        )
         yield from _rest(rows)
         yield f"  completed is {BOUND}"
 
@@ -145,7 +164,9 @@ def _waits(found: FleetReport) -> Iterator[str]:
         for each in found.waits
     ]  # fmt: skip
     if rows:
-        yield table(("waited in", "jobs", "half at most", "95 % at most", "longest"), rows[:MOST], "<>>>>")
+        yield table(
+            ("waited in", "jobs", "half at most", "95 % at most", "longest"), rows[:MOST], "<>>>>"
+        )
         yield from _rest(rows)
 
 
@@ -155,7 +176,11 @@ def _lost(found: FleetReport) -> Iterator[str]:
     rows: list[tuple[str, ...]] = []
     for each in found.lost:
         nano = [found.billed.nano[a.name] for a in each.attempts if a.name in found.billed.nano]
-        cost = "no price" if currency is None or len(nano) < len([a for a in each.attempts if a.run_us]) else money_text(sum(nano), currency)
+        cost = (
+            "no price"
+            if currency is None or len(nano) < len([a for a in each.attempts if a.run_us])
+            else money_text(sum(nano), currency)
+        )
         rows.append((each.state.lower().replace("_", " "), str(len(each.attempts)), hours_text(each.hours, whole),
                      share_text(each.hours, whole), cost))  # fmt: skip
     if rows:
@@ -166,7 +191,10 @@ def _hollow(found: FleetReport) -> Iterator[str]:
     if not found.hollow:
         return
     whole = found.goodput.total
-    sums = {name: sum((getattr(each, name) for each in found.hollow), Fraction(0)) for name in ("no_process", "no_cpu", "busy", "unknown")}
+    sums = {
+        name: sum((getattr(each, name) for each in found.hollow), Fraction(0))
+        for name in ("no_process", "no_cpu", "busy", "unknown")
+    }
     if sums["no_process"] or sums["busy"]:
         yield f"allotted with no process on the GPU: {hours_text(sums['no_process'], whole)} GPU-hours {_METERED}, seen busy: {hours_text(sums['busy'], whole)}"
     if sums["no_cpu"]:
@@ -183,7 +211,11 @@ def _hollow(found: FleetReport) -> Iterator[str]:
 
 def _where(found: FleetReport, name: str, whole: Fraction) -> str:
     worst: Hollow = max(found.hollow, key=lambda each: getattr(each, name))
-    partitions = found.fleet.nodes[worst.node][-1].value.partitions if worst.node in found.fleet.nodes else ()
+    partitions = (
+        found.fleet.nodes[worst.node][-1].value.partitions
+        if worst.node in found.fleet.nodes
+        else ()
+    )
     there = f" in {', '.join(partitions)}" if partitions else ""
     return f", {share_text(getattr(worst, name), whole)} of it on {worst.node}{there}"
 
@@ -193,11 +225,25 @@ def _efficiency(found: FleetReport) -> Iterator[str]:
     for each in found.efficiency:
         shares = (each.cores, each.memory, each.time_limit, each.gpu_load)
         told = ("unknown" if share is None else f"{fixed(share * 100, 1)} %" for share in shares)
-        rows.append((shortened(f"{each.account} {each.user} in {each.partition}", 48), str(each.jobs), *told))
+        rows.append(
+            (
+                shortened(f"{each.account} {each.user} in {each.partition}", 48),
+                str(each.jobs),
+                *told,
+            )
+        )
     if rows:
-        yield table(("used of what was asked for", "jobs", "cores", "memory", "time limit", "GPU load"), rows[:MOST], "<>>>>>")
+        yield table(
+            ("used of what was asked for", "jobs", "cores", "memory", "time limit", "GPU load"),
+            rows[:MOST],
+            "<>>>>>",
+        )
         yield from _rest(rows)
-    advice = [f"  {each.user} in {each.partition}: {words}" for each in found.efficiency for words in each.advice]
+    advice = [
+        f"  {each.user} in {each.partition}: {words}"
+        for each in found.efficiency
+        for words in each.advice
+    ]
     yield from advice[:MOST]
     yield from _rest(advice)
 
@@ -209,14 +255,23 @@ def _bills(found: FleetReport) -> Iterator[str]:
         rows.append((shortened(name, 30), str(len(each.work)), money_text(each.net, each.currency), total,
                      money_text(each.running, each.currency) if each.running else ""))  # fmt: skip
     if rows:
-        yield table(("would owe", "jobs", "before tax", "with tax", "still running"), rows[:MOST], "<>>>>")
+        yield table(
+            ("would owe", "jobs", "before tax", "with tax", "still running"), rows[:MOST], "<>>>>"
+        )
         yield from _rest(rows)
     if found.billed.unpriced:
-        gpus = sorted({each.partition or "no partition" for each in found.billed.unpriced if each.gpus})
-        cores = sorted({each.partition or "no partition" for each in found.billed.unpriced if not each.gpus})
+        gpus = sorted(
+            {each.partition or "no partition" for each in found.billed.unpriced if each.gpus}
+        )
+        cores = sorted(
+            {each.partition or "no partition" for each in found.billed.unpriced if not each.gpus}
+        )
         for names, per in ((gpus, ""), (cores, " --per cpu")):
             if names:
-                jobs = sum((each.partition or "no partition") in names and bool(each.gpus) == (not per) for each in found.billed.unpriced)
+                jobs = sum(
+                    (each.partition or "no partition") in names and bool(each.gpus) == (not per)
+                    for each in found.billed.unpriced
+                )
                 yield f"no price for {counted(jobs, 'job')} in {', '.join(names)}: ouvrage fleet rate {names[0]} --price 2.10/h{per}"
 
 
@@ -225,15 +280,26 @@ def _weights(found: FleetReport) -> Iterator[str]:
     currency = found.billed.currency
     if each is None or currency is None or len(each.splits) < 2:
         return
-    rows: list[tuple[str, ...]] = []
-    for split in each.splits:
-        rows.append((split.tenant, fixed(split.unit_hours, 2), money_text(split.worth, currency), money_text(split.charged, currency),
-                     money_text(split.charged - split.worth, currency)))  # fmt: skip
-    yield table(("by the cluster's billing weights", "unit-hours", "worth", "charged here", "difference"), rows, "<>>>>")
-    for split in each.splits:
-        parts = [f"{money_text(nano, currency)} {WORDS[name]}" for name, nano in split.parts.items() if nano]
-        yield f"  {split.tenant}: {'; '.join(parts)}"
-    yield f"  one unit-hour is worth {fixed(each.worth_of_unit / NANO, 6)} {currency}, which makes both totals the same"
+    rows = [
+        (
+            shortened(split.tenant, 24), fixed(split.unit_hours, 2), money_text(split.worth, currency),
+            money_text(split.charged, currency), money_text(split.charged - split.worth, currency),
+            *(money_text(split.parts[name], "").strip() for name in WORDS),
+        )
+        for split in each.splits
+    ]  # fmt: skip
+    head = (
+        "billing weights",
+        "unit-hours",
+        "worth",
+        "charged here",
+        "difference",
+        *(f"{'=' if n == GPUS else '+'} {n}" for n in WORDS),
+    )
+    yield table(head, rows[:MOST], "<" + ">" * (len(head) - 1))
+    yield from _rest(rows)
+    yield f"  one unit-hour is worth {money_text(each.worth_of_unit, currency)}, which makes both totals the same; the difference by part:"
+    yield f"  {'; '.join(f'{name}: {words}' for name, words in WORDS.items())}"
 
 
 def _doubts(found: FleetReport) -> Iterator[str]:

@@ -20,7 +20,14 @@ _UNSET = ("", "unknown", "none", "n/a", "(null)", "partition_limit", "invalid")
 _CPU = re.compile(r"(?:(?:([0-9]{1,6})-)?([0-9]{1,3}):)?([0-9]{1,3}):([0-9]{2})(?:\.([0-9]{1,6}))?")
 _LIMIT = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,3}):([0-9]{2}):([0-9]{2})")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGTP]?)")
-_KIB = {"": Decimal(1) / 1024, "K": Decimal(1), "M": Decimal(1024), "G": Decimal(1024**2), "T": Decimal(1024**3), "P": Decimal(1024**4)}
+_KIB = {
+    "": Decimal(1) / 1024,
+    "K": Decimal(1),
+    "M": Decimal(1024),
+    "G": Decimal(1024**2),
+    "T": Decimal(1024**3),
+    "P": Decimal(1024**4),
+}
 _MOST_KIB = 1024**4
 """A pebibyte: more than any node has, and what an unset request overflows to lies beyond it."""
 _EXIT = re.compile("[0-9]{1,3}:[0-9]{1,3}")
@@ -83,7 +90,9 @@ def use_of(value: ClusterJobRow, cells: Mapping[str, str], zone: str) -> Cluster
 
 _KEYS = ("cluster", "job", "step", "submit_us", "start_us", "end_us")
 _SAYS = tuple(
-    each.name for each in fields(ClusterJobUse) if each.name not in (*_KEYS, "exit_code", "billing", "memory_kib")
+    each.name
+    for each in fields(ClusterJobUse)
+    if each.name not in (*_KEYS, "exit_code", "billing", "memory_kib")
 )
 """What is worth a statement; the rest alone stands in the row of the job, or beside something of these."""
 

@@ -113,7 +113,11 @@ def read_nodes(text: str, told: Told, cluster: str, since_us: int) -> list[State
                 cluster=cluster, node=name, listed=True, gpus=gpus, gpu=kind, cpus=int(cpus) if cpus else None,
                 memory_mib=int(memory) if memory else None, partitions=tuple(sorted(_split(pairs.get("Partitions", "")))),
             )  # fmt: skip
-            found.append(listed(f"node-listed/{key_part(cluster)}/{key_part(name)}", value, cluster, since_us))
+            found.append(
+                listed(
+                    f"node-listed/{key_part(cluster)}/{key_part(name)}", value, cluster, since_us
+                )
+            )
     return found
 
 
@@ -125,7 +129,10 @@ def gres_of(text: str) -> tuple[int, str | None]:
     """``gpu:h100:4(S:0-1)`` as how many GPUs, and of which kind where there is one."""
     found = list(_GRES.finditer(text))
     kinds = {each["kind"] for each in found if each["kind"] and not each["kind"].isdigit()}
-    total = sum(int(each["count"] or (each["kind"] if (each["kind"] or "").isdigit() else 1)) for each in found)
+    total = sum(
+        int(each["count"] or (each["kind"] if (each["kind"] or "").isdigit() else 1))
+        for each in found
+    )
     return total, kinds.pop() if len(kinds) == 1 else None
 
 
@@ -159,7 +166,9 @@ def read_partitions(text: str, told: Told, cluster: str, since_us: int) -> list[
             default=pairs.get("Default") == "YES", state=pairs.get("State", ""), tier=int(tier) if tier.isdigit() else None,
             limit_us=limit_of(pairs.get("MaxTime")), qos=_set(pairs.get("QoS")),
         )  # fmt: skip
-        found.append(listed(f"partition/{key_part(cluster)}/{key_part(name)}", value, cluster, since_us))
+        found.append(
+            listed(f"partition/{key_part(cluster)}/{key_part(name)}", value, cluster, since_us)
+        )
     return found
 
 
@@ -176,7 +185,9 @@ def _rows(text: str, told: Told, key: str) -> Iterator[Row]:
         yield told.row(dict(zip(names, cells, strict=True)), str(line))
 
 
-def read_accounts(text: str, told: Told, cluster: str, since_us: int, organisations: Mapping[str, str]) -> list[Stated]:
+def read_accounts(
+    text: str, told: Told, cluster: str, since_us: int, organisations: Mapping[str, str]
+) -> list[Stated]:
     """The accounts of ``sacctmgr show association``; those of other clusters are left out."""
     parents: dict[str, Row] = {}
     users: dict[str, set[str]] = {}
@@ -194,7 +205,9 @@ def read_accounts(text: str, told: Told, cluster: str, since_us: int, organisati
             cluster=cluster, account=name, parent=parent or None, organisation=organisations.get(name) or None,
             limits=row.cells.get("grptres", ""), users=tuple(sorted(users.get(name, ()))),
         )  # fmt: skip
-        found.append(listed(f"account/{key_part(cluster)}/{key_part(name)}", value, cluster, since_us))
+        found.append(
+            listed(f"account/{key_part(cluster)}/{key_part(name)}", value, cluster, since_us)
+        )
     return [each for each in found if each.value.account != ROOT]
 
 
@@ -204,7 +217,10 @@ def _cell(row: Row, *names: str) -> str:
 
 def organisations_of(text: str, told: Told) -> dict[str, str]:
     """``sacctmgr show account``: the organisation of each."""
-    return {row.cells.get("account", ""): _cell(row, "org", "organization") for row in _rows(text, told, "Account")}
+    return {
+        row.cells.get("account", ""): _cell(row, "org", "organization")
+        for row in _rows(text, told, "Account")
+    }
 
 
 def read_qos(text: str, told: Told, cluster: str, since_us: int) -> list[Stated]:
@@ -227,7 +243,9 @@ def read_reservations(text: str, told: Told, cluster: str, zone: str) -> list[St
     """The reservations of ``sacctmgr show reservation``; one that was changed is a piece before and one after."""
     found: list[Stated] = []
     for row in _rows(text, told, "Name"):
-        starts, ends = (_when(row, zone, *names) for names in (("start", "timestart"), ("end", "timeend")))
+        starts, ends = (
+            _when(row, zone, *names) for names in (("start", "timestart"), ("end", "timeend"))
+        )
         nodes = _cell(row, "nodename", "nodenames", "nodelist", "nodes")
         try:
             unfolded(nodes)
@@ -238,7 +256,9 @@ def read_reservations(text: str, told: Told, cluster: str, zone: str) -> list[St
         told.faults += row.faults
         if row.faults or starts is None:
             continue
-        value = ClusterReservation(cluster=cluster, name=row.cells["name"], nodes=nodes, flags=row.cells.get("flags", ""))
+        value = ClusterReservation(
+            cluster=cluster, name=row.cells["name"], nodes=nodes, flags=row.cells.get("flags", "")
+        )
         told_of = sha256_hex(canonical([payload_of(value), starts]))[:HASHED]
         found.append(Stated(
             natural=f"reservation/{key_part(cluster)}/{key_part(value.name)}/{told_of}", value=value,
@@ -264,9 +284,16 @@ def read_totals(text: str, told: Told, cluster: str, zone: str) -> list[Stated]:
     found: list[Stated] = []
     for row in _rows(text, told, "NodeName"):
         starts, gpus = _when(row, zone, "timestart"), gpus_in(tres_of(row.cells.get("tres", "")))
-        if row.cells.get("nodename") or starts is None or gpus is None or row.cells.get("cluster", cluster) != cluster:
+        if (
+            row.cells.get("nodename")
+            or starts is None
+            or gpus is None
+            or row.cells.get("cluster", cluster) != cluster
+        ):
             continue
-        value = ClusterTotal(cluster=cluster, gpus=gpus, nodes=_cell(row, "cluster nodes", "clusternodes"))
+        value = ClusterTotal(
+            cluster=cluster, gpus=gpus, nodes=_cell(row, "cluster nodes", "clusternodes")
+        )
         found.append(Stated(
             natural=f"cluster-total/{key_part(cluster)}/{starts}", value=value, subject=f"cluster:{name_part(cluster)}",
             valid_from=starts, valid_to=_when(row, zone, "timeend"), grade=Grade.METERED,
@@ -283,7 +310,9 @@ LAG = 10 * MINUTE
 """How long after the fact accounting may still lack something, where nothing says that it is current."""
 
 
-def gone(known: Iterable[ClusterNode], now_listed: Iterable[str], cluster: str, at_us: int) -> list[Stated]:
+def gone(
+    known: Iterable[ClusterNode], now_listed: Iterable[str], cluster: str, at_us: int
+) -> list[Stated]:
     """Statements that nodes are listed no more: known, and missing from a list that was read whole."""
     present = set(now_listed)
     return [

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.numbers import decimal_text, number
@@ -53,7 +52,13 @@ def rate_of(fleet: Fleet, attempt: Attempt) -> ClusterRate | None:
     return own[-1] if own else common[-1] if common else None
 
 
-def billed(fleet: Fleet, attempts: Iterable[Attempt], period: Period, at_us: int, terms: Sequence[Known[Term]]) -> Billed:
+def billed(
+    fleet: Fleet,
+    attempts: Iterable[Attempt],
+    period: Period,
+    at_us: int,
+    terms: Sequence[Known[Term]],
+) -> Billed:
     """The drafts of a period; ``terms`` are the owner's, among which a tax may be."""
     leases: dict[str, Lease] = {}
     unpriced: list[Attempt] = []
@@ -64,8 +69,13 @@ def billed(fleet: Fleet, attempts: Iterable[Attempt], period: Period, at_us: int
                 unpriced.append(each)
             else:
                 leases[each.name] = lease_of(fleet, each, rate)
-    due = {name: charges_due(lease, (), min(at_us, period.to_us), period.zone) for name, lease in leases.items()}
-    charges = {name: [each for each in ours if period.from_us < each.end] for name, ours in due.items()}
+    due = {
+        name: charges_due(lease, (), min(at_us, period.to_us), period.zone)
+        for name, lease in leases.items()
+    }
+    charges = {
+        name: [each for each in ours if period.from_us < each.end] for name, ours in due.items()
+    }
     record = _record(fleet, leases.values(), [c for each in charges.values() for c in each], terms)
     going = [each for each in leases.values() if each.ended is None]
     currencies = {each.offer.currency for each in leases.values()}
@@ -115,19 +125,42 @@ def _offer(attempt: Attempt, rate: ClusterRate, count: int) -> OwnOffer:
     )  # fmt: skip
 
 
-def _record(fleet: Fleet, leases: Iterable[Lease], charges: Iterable[Charged], terms: Sequence[Known[Term]]) -> DuesRecord:
+def _record(
+    fleet: Fleet, leases: Iterable[Lease], charges: Iterable[Charged], terms: Sequence[Known[Term]]
+) -> DuesRecord:
     kept = tuple(leases)
     currency = {each.org: each.offer.currency for each in kept}
     orgs = {
-        name: Organisation(org=name, name=name, side="tenant", currency=coin, billing="credit", credit_limit="0", closed=False)
+        name: Organisation(
+            org=name,
+            name=name,
+            side="tenant",
+            currency=coin,
+            billing="credit",
+            credit_limit="0",
+            closed=False,
+        )
         for name, coin in currency.items()
     }
     projects = {
-        each.project: Project(project=each.project, org=each.org, name=each.project, weight="1", trusted=False, closed=False)
+        each.project: Project(
+            project=each.project,
+            org=each.org,
+            name=each.project,
+            weight="1",
+            trusted=False,
+            closed=False,
+        )
         for each in kept
     }
     owner = Organisation(
-        org="", name=f"cluster {fleet.cluster}", side="owner", currency="", billing="credit", credit_limit="0", closed=False
+        org="",
+        name=f"cluster {fleet.cluster}",
+        side="owner",
+        currency="",
+        billing="credit",
+        credit_limit="0",
+        closed=False,
     )
     return replace(
         NOTHING, organisations={**orgs, "": owner}, projects=projects, leases=kept, charges=tuple(charges),
@@ -143,5 +176,12 @@ def _named(lease: Lease) -> JobSubmitted:
         unit=None, unit_regex=None, network="none", egress=(), port=None, health=None, restart="never", retries=0,
         time_limit_us=None, grace_us=0, priority=0, budget=None, deadline_us=None, interruptible=False, after=(), stop_idle_us=None,
     )  # fmt: skip
-    return JobSubmitted(job=lease.job or "", org=lease.org, project=lease.project, user="", offer=None, lease=lease.lease, spec=spec)
-
+    return JobSubmitted(
+        job=lease.job or "",
+        org=lease.org,
+        project=lease.project,
+        user="",
+        offer=None,
+        lease=lease.lease,
+        spec=spec,
+    )

@@ -27,7 +27,16 @@ CORES = "waiting jobs do not fit: the node's cores are taken"
 MEMORY = "waiting jobs do not fit: the node's memory is taken"
 TOO_FEW = "waiting jobs do not fit: they ask for more GPUs on one node"
 AT_ONCE = "waiting jobs do not fit: they ask for more nodes at once"
-_LIMITS = ("assoc", "qos", "max", "partition", "reqnodenotavail", "reservation", "licenses", "jobarraytasklimit")
+_LIMITS = (
+    "assoc",
+    "qos",
+    "max",
+    "partition",
+    "reqnodenotavail",
+    "reservation",
+    "licenses",
+    "jobarraytasklimit",
+)
 """How the scheduler's reasons begin that are rules and not want of room; held jobs and dependencies do not wait in our sense."""
 
 
@@ -74,7 +83,9 @@ def idle_causes(fleet: Fleet, free: Mapping[str, Sequence[Free]]) -> dict[tuple[
     for node, spans in free.items():
         partitions = frozenset(fleet.nodes[node][-1].value.partitions)
         if partitions not in steps:
-            steps[partitions] = _steps([each for each in waiting if each[2].partitions & partitions])
+            steps[partitions] = _steps(
+                [each for each in waiting if each[2].partitions & partitions]
+            )
         rooms[node] = list(_rooms(fleet, node, spans, steps[partitions]))
     at_once = _at_once(rooms)
     found: dict[tuple[str, str], int] = {}
@@ -131,7 +142,9 @@ def _steps(waiting: Iterable[tuple[int, int, Shape]]) -> list[_Step]:
     return found
 
 
-def _rooms(fleet: Fleet, node: str, spans: Sequence[Free], steps: Sequence[_Step]) -> Iterator[_Room]:
+def _rooms(
+    fleet: Fleet, node: str, spans: Sequence[Free], steps: Sequence[_Step]
+) -> Iterator[_Room]:
     """Free time of a node cut where who waits, or what else is free of it, changes."""
     listing = fleet.nodes[node][-1].value
     taken = _taken(fleet, node)
@@ -145,7 +158,9 @@ def _rooms(fleet: Fleet, node: str, spans: Sequence[Free], steps: Sequence[_Step
             if step.from_us >= span.to_us:
                 break
             near.append(step)
-            inner |= {edge for edge in (step.from_us, step.to_us) if span.from_us < edge < span.to_us}
+            inner |= {
+                edge for edge in (step.from_us, step.to_us) if span.from_us < edge < span.to_us
+            }
         for first, last in pairwise(sorted({span.from_us, span.to_us, *inner})):
             cpus, kib = _used_at(taken, times, first)
             shapes = next((step.shapes for step in near if step.from_us <= first < step.to_us), ())
@@ -173,7 +188,9 @@ def _taken(fleet: Fleet, node: str) -> list[tuple[int, int, int]]:
     return found
 
 
-def _used_at(taken: Sequence[tuple[int, int, int]], times: Sequence[int], at_us: int) -> tuple[int, int]:
+def _used_at(
+    taken: Sequence[tuple[int, int, int]], times: Sequence[int], at_us: int
+) -> tuple[int, int]:
     place = bisect_right(times, at_us) - 1
     return (0, 0) if place < 0 else taken[place][1:]
 
@@ -215,14 +232,18 @@ def _enough(edges: Mapping[int, int], wanted: int) -> list[tuple[int, int]]:
 _ORDER = (NOT_YET, HELD, CORES, MEMORY, AT_ONCE, TOO_FEW, NOBODY)
 
 
-def _causes(room: _Room, at_once: Mapping[Shape, Sequence[tuple[int, int]]]) -> Iterator[tuple[str, int]]:
+def _causes(
+    room: _Room, at_once: Mapping[Shape, Sequence[tuple[int, int]]]
+) -> Iterator[tuple[str, int]]:
     """The causes of one stretch: the best for each part of it, as jobs of several nodes find room or not."""
     begins, ends, gpus = room.free
     inside = {shape: at_once.get(shape, ()) for shape in room.shapes if shape.nodes > 1}
     edges = {at for spans in inside.values() for span in spans for at in span if begins < at < ends}
     for first, last in pairwise(sorted({begins, ends, *edges})):
         causes = [_cause(room, shape, inside.get(shape), first) for shape in room.shapes]
-        best = min(causes, key=lambda cause: _ORDER.index(cause.partition(": rule ")[0]), default=NOBODY)
+        best = min(
+            causes, key=lambda cause: _ORDER.index(cause.partition(": rule ")[0]), default=NOBODY
+        )
         yield best.replace(": rule ", ": "), gpus * (last - first)
 
 

@@ -122,7 +122,15 @@ def fleet_of(lines: Sequence[Line], cluster: str) -> Fleet:
     for (kind, version), told in by_kind(lines).items():
         known = KINDS.get((kind, version))
         if known in found:
-            found[known] += [each for each in known_of(kind, version, told) if each.value.cluster == cluster]
+            found[known] += [
+                each for each in known_of(kind, version, told) if each.value.cluster == cluster
+            ]
+    return fleet_from(cluster, found)
+
+
+def fleet_from(cluster: str, found: Mapping[type, list[Known[Any]]]) -> Fleet:
+    """A cluster from what is known of it, by kind."""
+    found = {kind: list(found.get(kind, ())) for kind in _KINDS}
     for each in found.values():
         each.sort(key=lambda known: (known.valid_from, known.key))
     attempts = attempts_of(found[ClusterJobRow])
@@ -163,11 +171,19 @@ def used_by(attempts: Iterable[Attempt], uses: Iterable[Known[ClusterJobUse]]) -
     """What each attempt used, by its name: of its own row what it asked for, of its steps the most that they used."""
     jobs: dict[tuple[str, int | None], list[ClusterJobUse]] = {}
     for each in uses:
-        jobs.setdefault((each.value.job, each.value.submit_us if each.value.step is None else None), []).append(each.value)
+        jobs.setdefault(
+            (each.value.job, each.value.submit_us if each.value.step is None else None), []
+        ).append(each.value)
     found: dict[str, Used] = {}
     for attempt in attempts:
-        own = [each for each in jobs.get((attempt.job, attempt.submit_us), ()) if _is_of(attempt, each)]
-        steps = [each for each in jobs.get((attempt.job, None), ()) if each.step and _within(attempt, each)]
+        own = [
+            each for each in jobs.get((attempt.job, attempt.submit_us), ()) if _is_of(attempt, each)
+        ]
+        steps = [
+            each
+            for each in jobs.get((attempt.job, None), ())
+            if each.step and _within(attempt, each)
+        ]
         if own or steps:
             found[attempt.name] = _used(sorted(own, key=_weight, reverse=True), steps)
     return found
@@ -179,7 +195,12 @@ def _is_of(attempt: Attempt, each: ClusterJobUse) -> bool:
 
 def _within(attempt: Attempt, each: ClusterJobUse) -> bool:
     begins, ends = attempt.start_us, attempt.until_us
-    return begins is not None and each.start_us is not None and begins <= each.start_us and (ends is None or each.start_us <= ends)
+    return (
+        begins is not None
+        and each.start_us is not None
+        and begins <= each.start_us
+        and (ends is None or each.start_us <= ends)
+    )
 
 
 def _weight(each: ClusterJobUse) -> tuple[bool, int, str]:
@@ -192,7 +213,10 @@ def _used(own: Sequence[ClusterJobUse], steps: Sequence[ClusterJobUse]) -> Used:
         return next((value for each in own if (value := getattr(each, name)) is not None), None)
 
     def most(name: str) -> int | None:
-        return max((value for each in (*own, *steps) if (value := getattr(each, name)) is not None), default=None)
+        return max(
+            (value for each in (*own, *steps) if (value := getattr(each, name)) is not None),
+            default=None,
+        )
 
     return Used(
         eligible_us=first("eligible_us"), limit_us=first("limit_us"), qos=first("qos"), reason=first("reason"),
@@ -229,7 +253,12 @@ def _slots(listings: Sequence[Known[ClusterNode]]) -> Iterator[Known[DevicePlace
     for at, each in enumerate(listings):
         ends = listings[at + 1].valid_from if at + 1 < len(listings) else None
         for slot in range(each.value.gpus):
-            placed = DevicePlaced(device=f"{each.value.node}/{slot}", node=each.value.node, model=each.value.gpu, slot=slot)
+            placed = DevicePlaced(
+                device=f"{each.value.node}/{slot}",
+                node=each.value.node,
+                model=each.value.gpu,
+                slot=slot,
+            )
             yield _as(each, placed, each.valid_from, ends)
 
 

@@ -18,7 +18,18 @@ from ouvrage.books.fleet.efficiency import Efficiency, efficiencies
 from ouvrage.books.fleet.record import Fleet
 from ouvrage.books.fleet.time import FleetTime, fleet_time
 from ouvrage.books.fleet.weights import Weighed, weighed
-from ouvrage.books.fleet.work import Had, Hollow, Lost, Waited, family, had_by, hollow, lost, waited, within
+from ouvrage.books.fleet.work import (
+    Had,
+    Hollow,
+    Lost,
+    Waited,
+    family,
+    had_by,
+    hollow,
+    lost,
+    waited,
+    within,
+)
 from ouvrage.books.goodput import Goodput, cluster_goodput, hours_in
 from ouvrage.books.known import Known
 from ouvrage.books.period import Period
@@ -79,7 +90,9 @@ def fleet_report(
     )  # fmt: skip
 
 
-def _beside(fleet: Fleet, period: Period, attempts: Sequence[Attempt], time: FleetTime) -> list[tuple[str, Fraction]]:
+def _beside(
+    fleet: Fleet, period: Period, attempts: Sequence[Attempt], time: FleetTime
+) -> list[tuple[str, Fraction]]:
     """GPU-hours that jobs had and no calendar shows as work; together with what is shown they are the jobs' own."""
     found = dict.fromkeys((NOT_PLACED, NOT_LISTED, OVERRULED), Fraction(0))
     total = Fraction(0)

@@ -44,7 +44,11 @@ class FleetTime:
 
     def by_cause(self, *states: str) -> dict[tuple[str, str], int]:
         """Microseconds by state and cause, of some states or of all."""
-        return summed(((each.state, each.cause), each.us) for each in self.spent if not states or each.state in states)
+        return summed(
+            ((each.state, each.cause), each.us)
+            for each in self.spent
+            if not states or each.state in states
+        )
 
 
 def summed(pairs: Iterable[tuple[object, int]]) -> dict[object, int]:

@@ -21,12 +21,18 @@ from ouvrage.books.fleet.record import Fleet
 GPUS, CORES, MEMORY, OTHER, ROUNDED = "GPUs", "cores", "memory", "other", "rounding"
 WORDS = {
     GPUS: "GPUs weigh unlike their prices",
-    CORES: "units for cores, which have no price beside a GPU",
-    MEMORY: "units for memory, which has no price",
-    OTHER: "units that today's weights do not make",
-    ROUNDED: "what the rate plan rounds, or does not charge",
+    CORES: "units for cores, which cost nothing beside a GPU",
+    MEMORY: "units for memory, which costs nothing",
+    OTHER: "units cut to whole ones, or by weights of another day",
+    ROUNDED: "what the rate plan rounds or does not charge",
 }
-_SCALE = {"": Fraction(1), "K": Fraction(1, 1024), "M": Fraction(1), "G": Fraction(1024), "T": Fraction(1024**2)}
+_SCALE = {
+    "": Fraction(1),
+    "K": Fraction(1, 1024),
+    "M": Fraction(1),
+    "G": Fraction(1024),
+    "T": Fraction(1024**2),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +60,11 @@ class Weighed:
 
 def weighed(fleet: Fleet, attempts: Iterable[Attempt], found: Billed) -> Weighed | None:
     """The comparison over jobs that have both a price and billing units; None where there is none."""
-    kept = [a for a in attempts if a.name in found.nano and fleet.use(a).billing is not None and a.run_us]
+    kept = [
+        a
+        for a in attempts
+        if a.name in found.nano and fleet.use(a).billing is not None and a.run_us
+    ]
     without = sum(a.name in found.nano and fleet.use(a).billing is None for a in attempts)
     units = {a.name: Fraction((fleet.use(a).billing or 0) * (a.run_us or 0), HOUR) for a in kept}
     total = sum(units.values(), Fraction(0))
@@ -64,21 +74,27 @@ def weighed(fleet: Fleet, attempts: Iterable[Attempt], found: Billed) -> Weighed
     groups: dict[str, list[Attempt]] = {}
     for each in kept:
         groups.setdefault(fleet.tenant(each.account), []).append(each)
-    splits = tuple(_split(fleet, tenant, ours, units, found, worth) for tenant, ours in sorted(groups.items()))
+    splits = tuple(
+        _split(fleet, tenant, ours, units, found, worth) for tenant, ours in sorted(groups.items())
+    )
     return Weighed(worth_of_unit=worth, splits=splits, without=without)
 
 
 def _split(
-    fleet: Fleet, tenant: str, ours: Iterable[Attempt], units: Mapping[str, Fraction], found: Billed, worth: Fraction
+    fleet: Fleet,
+    tenant: str,
+    ours: Iterable[Attempt],
+    units: Mapping[str, Fraction],
+    found: Billed,
+    worth: Fraction,
 ) -> Split:
     parts: dict[str, Fraction] = dict.fromkeys(WORDS, Fraction(0))
     charged, hours = 0, Fraction(0)
     for each in ours:
         exact = _exact(fleet, each)
         made = parts_of(fleet, each)
-        weight = {GPUS: GPUS, CORES: CORES, MEMORY: MEMORY}
-        for name in weight:
-            parts[name] -= made[name] * worth
+        for name, hours_made in made.items():
+            parts[name] -= hours_made * worth
         parts[OTHER] -= (units[each.name] - sum(made.values(), Fraction(0))) * worth
         parts[GPUS if each.gpus else CORES] += exact
         parts[ROUNDED] += found.nano[each.name] - exact
@@ -91,7 +107,11 @@ def _exact(fleet: Fleet, attempt: Attempt) -> Fraction:
     """What an attempt costs by its price alone, before any rule of the plan, in nano-units."""
     rate = rate_of(fleet, attempt)
     count = attempt.gpus or attempt.known.value.cpus or 0
-    return Fraction(0) if rate is None else number(rate.rate) * count * (attempt.run_us or 0) / HOUR * NANO
+    return (
+        Fraction(0)
+        if rate is None
+        else number(rate.rate) * count * (attempt.run_us or 0) / HOUR * NANO
+    )
 
 
 def parts_of(fleet: Fleet, attempt: Attempt) -> dict[str, Fraction]:
@@ -102,7 +122,9 @@ def parts_of(fleet: Fleet, attempt: Attempt) -> dict[str, Fraction]:
     hours = Fraction(attempt.run_us or 0, HOUR)
     return {
         GPUS: weights.get("gres/gpu", Fraction(0)) * (attempt.gpus or 0) * hours,
-        CORES: weights.get("cpu", Fraction(0) if weights else Fraction(1)) * (attempt.known.value.cpus or 0) * hours,
+        CORES: weights.get("cpu", Fraction(0) if weights else Fraction(1))
+        * (attempt.known.value.cpus or 0)
+        * hours,
         MEMORY: weights.get("mem", Fraction(0)) * mebibytes * hours,
     }
 

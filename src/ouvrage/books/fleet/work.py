@@ -76,9 +76,16 @@ def had_by(fleet: Fleet, attempts: Iterable[Attempt], period: Period, *, users: 
     """What each account had, or each user of each, the most first."""
     groups: dict[tuple[str, str | None], list[Attempt]] = {}
     for each in attempts:
-        groups.setdefault((each.account or NO_ACCOUNT, (each.user or "no user") if users else None), []).append(each)
+        groups.setdefault(
+            (each.account or NO_ACCOUNT, (each.user or "no user") if users else None), []
+        ).append(each)
     found = [
-        Had(tenant=fleet.tenant(account), account=account, user=user, goodput=cluster_goodput(ours, period))
+        Had(
+            tenant=fleet.tenant(account),
+            account=account,
+            user=user,
+            goodput=cluster_goodput(ours, period),
+        )
         for (account, user), ours in groups.items()
     ]
     return sorted(found, key=lambda had: (-had.goodput.total, had.account, had.user or ""))
@@ -90,8 +97,14 @@ def waited(fleet: Fleet, attempts: Iterable[Attempt], period: Period) -> list[Wa
     for each in attempts:
         eligible = fleet.use(each).eligible_us
         begins = eligible if eligible is not None else each.submit_us
-        if each.start_us is not None and begins is not None and period.from_us <= each.start_us < period.to_us:
-            waits.setdefault(each.partition or "no partition", []).append(max(0, each.start_us - begins))
+        if (
+            each.start_us is not None
+            and begins is not None
+            and period.from_us <= each.start_us < period.to_us
+        ):
+            waits.setdefault(each.partition or "no partition", []).append(
+                max(0, each.start_us - begins)
+            )
     return [
         Waited(
             partition=name, jobs=len(ours), median_us=quantile(sorted(ours), Fraction(1, 2)),
