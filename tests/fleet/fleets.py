@@ -34,7 +34,7 @@ NOTHING_USED = dict.fromkeys(
 
 def at(hour: float) -> int:
     """Microseconds of an hour of the day."""
-    return START + int(hour * HOUR)
+    return START + round(hour * HOUR)
 
 
 @dataclass

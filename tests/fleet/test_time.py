@@ -50,7 +50,14 @@ def test_a_waiting_job_that_fits_that_does_not_and_one_held_by_a_rule():
 
 
 def test_a_job_of_several_nodes_needs_them_at_once():
-    lab = Cluster().node("n1").node("n2").whole().job(1, 0, 6, "n1", 4).job(2, 6, 12, "n2", 4, submit=6)
+    lab = (
+        Cluster()
+        .node("n1")
+        .node("n2")
+        .whole()
+        .job(1, 0, 6, "n1", 4)
+        .job(2, 6, 12, "n2", 4, submit=6)
+    )
     lab.job(3, 12, 13, "n1,n2", 8)
     found = lab.hours()
     assert found[demand.AT_ONCE] == 24 + 24
@@ -83,14 +90,20 @@ def test_the_calendar_is_told_to_the_microsecond(data: st.DataObject):
     lab = Cluster()
     names = [f"n{number}" for number in range(1, data.draw(st.integers(1, 3)) + 1)]
     for name in names:
-        lab.node(name, data.draw(st.integers(0, 4)), data.draw(st.sampled_from([("gpu",), ("gpu", "debug"), ()])))
+        lab.node(
+            name,
+            data.draw(st.integers(0, 4)),
+            data.draw(st.sampled_from([("gpu",), ("gpu", "debug"), ()])),
+        )
         if data.draw(st.booleans()):
             lab.node(name, data.draw(st.integers(0, 4)), since=at(data.draw(_hour)) + 7)
     if data.draw(st.booleans()):
         lab.whole(data.draw(_hour))
     for number in range(data.draw(st.integers(0, 8))):
         (begins, ends), submit = data.draw(_span), data.draw(_hour)
-        nodes = ",".join(data.draw(st.lists(st.sampled_from([*names, "elsewhere"]), unique=True, max_size=3)))
+        nodes = ",".join(
+            data.draw(st.lists(st.sampled_from([*names, "elsewhere"]), unique=True, max_size=3))
+        )
         started = data.draw(st.booleans())
         lab.job(
             data.draw(st.integers(1, 5)), begins + 1e-7 * number if started else None, ends, nodes or None,
@@ -102,7 +115,12 @@ def test_the_calendar_is_told_to_the_microsecond(data: st.DataObject):
     for _ in range(data.draw(st.integers(0, 3))):
         begins, ends = data.draw(_span)
         state = data.draw(st.sampled_from(["DOWN*", "DRAIN", "MIXED+DRAIN", "MAINT"]))
-        lab.event(data.draw(st.sampled_from(names)), state, begins, data.draw(st.sampled_from([None, ends])))
+        lab.event(
+            data.draw(st.sampled_from(names)),
+            state,
+            begins,
+            data.draw(st.sampled_from([None, ends])),
+        )
         if begins < ends:
             lab.reserved(",".join(names), begins, ends)
     cut = data.draw(st.integers(1, 24 * HOUR))
@@ -115,7 +133,14 @@ def test_the_calendar_is_told_to_the_microsecond(data: st.DataObject):
 
 
 def test_the_order_of_statements_changes_nothing():
-    lab = Cluster().node("n1").node("n2").whole().job(1, 0, 6, "n1", 4).job(2, 6, 12, "n2", 4, submit=6)
+    lab = (
+        Cluster()
+        .node("n1")
+        .node("n2")
+        .whole()
+        .job(1, 0, 6, "n1", 4)
+        .job(2, 6, 12, "n2", 4, submit=6)
+    )
     lab.job(3, 12, 13, "n1,n2", 8).event("n1", "DRAIN", 13, 20)
     before = lab.time()
     for ours in lab.said.values():

@@ -20,6 +20,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 _NEEDED = (
     "munged",
     "mariadbd",
@@ -90,6 +92,15 @@ class Slurm:
             time.sleep(0.1)
         return found
 
+    def has_run(self, job: str) -> None:
+        """Wait until a job has run for a second, by the clock of the queue."""
+        query = ("squeue", "-h", "-j", job, "-t", "RUNNING", "-o", "%M")
+        _until(self, lambda: self.run(*query).strip() not in ("", "0:00"))
+
+    def settled(self) -> None:
+        """Wait until accounting has all that the controller knows."""
+        _until(self, lambda: "DBD Agent queue size: 0\n" in self.run("sdiag"))
+
     def finished(self, jobs: Sequence[str], seconds: float = _DEADLINE) -> None:
         """Wait until accounting (which lags) has the end of every one of some jobs."""
         query = ("sacct", "-X", "-n", "-P", "-o", "State", "-S", "now-1hours", "-j", ",".join(jobs))
@@ -101,6 +112,20 @@ class Slurm:
                 return
             assert time.monotonic() < end, f"{states}\n{self.log()}"
             time.sleep(0.2)
+
+    def asked_of_accounting(self, query: str) -> list[str]:
+        """The rows of the accounting's database, their columns parted by tabs."""
+        place = f"--socket={self.directory}/db/s.sock"
+        words = (
+            "mariadb",
+            "--no-defaults",
+            place,
+            "--user=root",
+            "--batch",
+            "--skip-column-names",
+            "slurm_acct_db",
+        )
+        return self.run(*words, text=query).splitlines()
 
     def start(self, daemon: str) -> None:
         """Start ``slurmctld``, ``slurmdbd``, ``mariadbd``, ``munged`` or ``slurmd.n1``."""
@@ -123,6 +148,26 @@ class Slurm:
         self._keeper.stdin.flush()
         answer = self._keeper.stdout.readline().decode()
         assert answer.startswith("ok"), f"{line}: {answer}\n{self.log()}"
+
+
+_RUNNING = pytest.StashKey[Slurm]()
+
+
+@pytest.fixture(scope="session")
+def lab(request: pytest.FixtureRequest) -> Slurm:
+    """One cluster for the session, also where several ``conftest.py`` import this fixture.
+
+    Tests leave its nodes as they found them, and look at jobs of their own alone.
+    """
+    why = missing()
+    if why is not None:
+        pytest.skip(f"no Slurm: {why}")
+    running = request.config.stash.get(_RUNNING, None)
+    if running is None:
+        stack = ExitStack()
+        request.config.add_cleanup(stack.close)
+        running = request.config.stash[_RUNNING] = stack.enter_context(slurm())
+    return running
 
 
 def _free_ports(names: Sequence[str]) -> dict[str, int]:
@@ -183,7 +228,7 @@ def _until(made: Slurm, holds: object) -> None:
     end = time.monotonic() + _DEADLINE
     while not holds():
         assert time.monotonic() < end, made.log()
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def _listens(port: int) -> bool:

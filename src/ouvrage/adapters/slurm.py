@@ -22,6 +22,10 @@ JOBS = (
 )  # fmt: skip
 OLDER_JOBS = tuple(name for name in JOBS if name not in ("Reason", "Reservation"))
 """The columns without those that came last: an older ``sacct`` refuses a list with one that it does not know."""
+STATES = "BF,CA,CD,DL,F,NF,OOM,PD,PR,R,RQ,RS,RV,S,TO"
+"""Every state by name. Without it ``sacct`` leaves out, in any stretch of time, the jobs of which accounting never learnt when they might
+have begun; that is every job which ended before the controller first wrote of it, within five seconds.
+"""
 CLOCK = "clock"
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
 """Seconds since 1970: no hour comes twice. And names of states and messages as they are documented."""
@@ -45,7 +49,7 @@ class Question:
 
 
 def _jobs(columns: Sequence[str]) -> tuple[str, ...]:
-    return ("sacct", "--allusers", "--duplicates", "--parsable2", "--starttime=now-{minutes}minutes", "--endtime=now",
+    return ("sacct", "--allusers", "--duplicates", "--parsable2", f"--state={STATES}", "--starttime=now-{minutes}minutes", "--endtime=now",
             f"--format={','.join(columns)}")  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """``ouvrage fleet adopt``: a Slurm cluster as it stands, read into the books without touching it.
 
 Decides how far back is read (90 days the first time, then from the last reading on), what an answer's absence costs, and until which
-moment every job is known: where the controller says that accounting had everything, until then; where it does not, ten
-minutes less. What the answers mean is decided by the feeds, what they amount to by ``ouvrage fleet report``.
+moment every job is known: where the controller's queue to accounting is empty, ten seconds before that; where it is not, ten
+minutes. What the answers mean is decided by the feeds, what they amount to by ``ouvrage fleet report``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ouvrage.adapters.feeds.node_events import read_events
 from ouvrage.adapters.feeds.sacct import read_sacct, text_of
 from ouvrage.adapters.feeds.slurm_lists import (
     LAG,
+    SETTLES,
     Clock,
     clock_of,
     config_of,
@@ -290,7 +291,7 @@ class _Reading:
         if self.unsure:
             return None
         current = is_current(self._text("controller")[1])
-        return self.clock.at_us - (0 if current else LAG)
+        return self.clock.at_us - (SETTLES if current else LAG)
 
     def _read_facts(self, fleet: Fleet) -> list[Stated]:
         """That it was read, and how far it is known whole, from where that was not known before."""
@@ -333,7 +334,7 @@ class _Reading:
         lines = [f"  not read: {name} ({self.answers[name].why})" for name in self.missing]
         if self.unsure:
             lines.append(f"  {self.unsure}")
-        elif self.whole_to != self.clock.at_us:
+        elif self.whole_to == self.clock.at_us - LAG:
             lines.append(
                 "  the controller does not say that accounting is current: the last ten minutes are left open"
             )

@@ -1,7 +1,7 @@
 """Which cluster and which time a question about a fleet means.
 
-Decides that the only cluster that is known is meant where none is named, and all that was read of it where no period is; a period never
-reaches beyond the last reading, since nothing is known there.
+Decides that the only cluster that is known is meant where none is named, and all of its time of which every job is known where no
+period is; a period never reaches beyond the last reading, since nothing is known there.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ def the_period(fleet: Fleet, name: str | None, zone: str) -> Period:
         return asked.until(fleet.until_us)
     stood = min((each[0].valid_from for each in fleet.nodes.values()), default=fleet.from_us)
     begins = max(fleet.from_us, stood)
-    first, last = day_of(begins, zone), day_of(fleet.until_us, zone)
+    ends = fleet.until_us if fleet.known_us is None else max(begins, fleet.known_us)
+    first, last = day_of(begins, zone), day_of(ends, zone)
     return Period(
         from_us=begins,
-        to_us=fleet.until_us,
+        to_us=ends,
         name=f"{first} to {last}" if first != last else f"{first}",
         zone=zone,
     )

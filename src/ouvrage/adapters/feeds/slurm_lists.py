@@ -308,6 +308,8 @@ def hides_jobs(config: Mapping[str, str]) -> bool:
 
 LAG = 10 * MINUTE
 """How long after the fact accounting may still lack something, where nothing says that it is current."""
+SETTLES = 10 * SECOND
+"""And where the controller's queue to it is empty: it writes of jobs that began every five seconds; two rounds of that."""
 
 
 def gone(

@@ -72,7 +72,8 @@ class Fleet:
     """A cluster as its facts have it. ``used`` is by an attempt's name, ``accounts`` and the like as last stated, by name.
 
     ``nodes`` are listings in order of time, ``machines`` the record from which a calendar is made: nodes, GPUs as their slots, states.
-    ``from_us`` to ``until_us`` is what was read of it, both None where nothing was.
+    ``from_us`` to ``until_us`` is what was read of it, both None where nothing was; until ``known_us`` every
+    job is known (None: of no time).
     """
 
     cluster: str
@@ -90,6 +91,7 @@ class Fleet:
     missing: tuple[str, ...]
     from_us: int | None
     until_us: int | None
+    known_us: int | None
 
     def use(self, attempt: Attempt) -> Used:
         """What an attempt used, as far as anybody says."""
@@ -148,6 +150,7 @@ def fleet_from(cluster: str, found: Mapping[type, list[Known[Any]]]) -> Fleet:
         by_node=_on_nodes(attempts),
         missing=max(reads, key=lambda e: e.end).value.missing if reads else (),
         from_us=min((e.valid_from for e in reads), default=None), until_us=max((e.end for e in reads), default=None),
+        known_us=max((e.end for e in found[ClusterWhole]), default=None),
     )  # fmt: skip
 
 
