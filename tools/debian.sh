@@ -2,7 +2,8 @@
 # Install the Debian packages that are needed and not here. `debian.sh run`: what sandboxes are made
 # with, for `make run`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
 # on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
-# podman with runc, and Chromium, which reads the console. What cannot be installed is named; the
+# podman with runc, Chromium, which reads the console, and Slurm with its accounting, MariaDB and an ssh server,
+# which the tests start themselves on the loopback and in a directory of their own. What cannot be installed is named; the
 # tests that need it are skipped and say so, and `make run` works without a sandbox.
 set -eu
 
@@ -11,6 +12,8 @@ wanted=""
 pairs="bwrap:bubblewrap mkfs.ext4:e2fsprogs"
 if [ "$what" = test ]; then
   pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
+  pairs="$pairs slurmctld:slurmctld slurmd:slurmd sacct:slurm-client slurmdbd:slurmdbd slurmrestd:slurmrestd"
+  pairs="$pairs munged:munge mariadbd:mariadb-server unshare:util-linux sshd:openssh-server"
   wanted="postgresql-15"
   for server in /usr/lib/postgresql/*/bin/initdb; do
     [ -x "$server" ] && wanted=""
@@ -20,6 +23,9 @@ fi
 for pair in $pairs; do
   [ -x "/usr/bin/${pair%%:*}" ] || [ -x "/usr/sbin/${pair%%:*}" ] || wanted="$wanted ${pair#*:}"
 done
+case $wanted in # what has no program of its own
+  *slurmdbd*) wanted="$wanted slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin" ;;
+esac
 [ -n "$wanted" ] || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

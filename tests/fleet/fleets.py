@@ -24,7 +24,7 @@ from ouvrage.model.fleet import (
 
 START = utc_us("2026-11-01T00:00:00Z")
 DAY = Period(from_us=START, to_us=START + 24 * HOUR, name="2026-11-01", zone="UTC")
-NOTHING_USED = dict.fromkeys(
+NOTHING_USED: dict[str, Any] = dict.fromkeys(
     (
         "eligible_us", "limit_us", "qos", "reason", "reservation", "exit_code", "asked_nodes", "asked_cpus", "asked_gpus",
         "asked_kib", "billing", "memory_kib", "cpu_us", "used_kib", "gpu_percent", "gpu_kib",
@@ -56,7 +56,7 @@ class Cluster:
         return self.says(ClusterRead(cluster="lab", missing=()), START, at(until))
 
     def node(self, name: str, gpus: int = 4, partitions: tuple[str, ...] = ("gpu",), since: int = START, **more: Any) -> Cluster:  # fmt: skip
-        told = {"listed": True, "gpu": "h100", "cpus": 16, "memory_mib": 64_000, **more}
+        told: dict[str, Any] = {"listed": True, "gpu": "h100", "cpus": 16, "memory_mib": 64_000, **more}
         return self.says(
             ClusterNode(cluster="lab", node=name, gpus=gpus, partitions=partitions, **told), since
         )
@@ -75,7 +75,7 @@ class Cluster:
             gpus=gpus if start is not None else None, cpus=cpus if start is not None else None, account=account, user=user,
             partition=partition,
         )  # fmt: skip
-        told = {**NOTHING_USED, "eligible_us": at(submit), "asked_gpus": gpus, "asked_nodes": count or 1, "asked_cpus": cpus, **used}  # fmt: skip
+        told: dict[str, Any] = {**NOTHING_USED, "eligible_us": at(submit), "asked_gpus": gpus, "asked_nodes": count or 1, "asked_cpus": cpus, **used}  # fmt: skip
         use = ClusterJobUse(
             cluster="lab", job=str(job), step=None, submit_us=at(submit), start_us=start, end_us=end, **told,
         )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -205,7 +207,7 @@ def test_no_text_breaks_a_reader(text: str):
     gres_of(text)
 
 
-def test_an_answer_that_is_missing_says_why(tmp_path):
+def test_an_answer_that_is_missing_says_why(tmp_path: Path):
     question = QUESTIONS[0]
     answer = Saved(tmp_path).answer(question, 5)
     assert (answer.data, answer.why) == (b"", "clock.txt is not there")

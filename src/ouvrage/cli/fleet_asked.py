@@ -17,7 +17,8 @@ from ouvrage.ledger.facts import Line
 def the_fleet(lines: Sequence[Line], cluster: str | None) -> Fleet:
     """The cluster that is meant. Raises ``OuvrageError`` ``fleet/none``, ``fleet/which`` or ``fleet/unknown``."""
     known = clusters_in(lines)
-    if not known:
+    first = next(iter(known), None)
+    if first is None:
         raise OuvrageError(
             "fleet/none",
             "no cluster is known here",
@@ -28,16 +29,16 @@ def the_fleet(lines: Sequence[Line], cluster: str | None) -> Fleet:
             "fleet/unknown",
             f"no cluster {cluster!r} is known here",
             where=known,
-            hint=f"--cluster {known[0]}",
+            hint=f"--cluster {first}",
         )
-    if cluster is None and len(known) > 1:
+    if cluster is None and len(known) != 1:
         raise OuvrageError(
             "fleet/which",
             f"{len(known)} clusters are known",
             where=known,
-            hint=f"--cluster {known[0]}",
+            hint=f"--cluster {first}",
         )
-    return fleet_of(lines, cluster or known[0])
+    return fleet_of(lines, cluster or first)
 
 
 def the_period(fleet: Fleet, name: str | None, zone: str) -> Period:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from ouvrage.books.calendar import Stretch, node_calendar
 from ouvrage.books.fleet.demand import Free, idle_causes
 from ouvrage.books.fleet.record import Fleet
 from ouvrage.books.period import Period
 
+K = TypeVar("K")
 NO_JOB = "no job"
 """The cause of what accounting leaves free; any other free time has a cause of its own already."""
 
@@ -51,9 +53,9 @@ class FleetTime:
         )
 
 
-def summed(pairs: Iterable[tuple[object, int]]) -> dict[object, int]:
+def summed(pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
     """What stands under each key, together, in the order in which keys come first."""
-    found: dict[object, int] = {}
+    found: dict[K, int] = {}
     for key, us in pairs:
         found[key] = found.get(key, 0) + us
     return found

@@ -161,9 +161,9 @@ def hollow(fleet: Fleet, attempts: Sequence[Attempt], period: Period) -> list[Ho
     """For each node what its allotted GPUs are known to have done, as far as there is evidence."""
     found: dict[str, dict[str, Fraction]] = {}
     for each in attempts:
-        hours = hours_in(each, period)
+        hours = hours_in(each, period) or Fraction(0)
         for node in each.nodes if hours else ():
             ours = found.setdefault(node, {})
             name = evidence_of(fleet, each)
-            ours[name] = ours.get(name, Fraction(0)) + (hours or 0) / len(each.nodes)
+            ours[name] = ours.get(name, Fraction(0)) + hours / len(each.nodes)
     return [Hollow(node=node, **hours) for node, hours in sorted(found.items())]
