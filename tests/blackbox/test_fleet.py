@@ -23,7 +23,7 @@ PHYSICIST, SPEAKER, GUEST, _ = USERS
 REASON = "fan | loud x=y"
 _UNSETTLED = 10 * 16 * 1_000_000
 """The last ten seconds of sixteen GPUs: accounting may not have them yet."""
-_BUSY = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+_BUSY = "sleep 1; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
 
 
 def _work(lab: Slurm) -> list[str]:
@@ -67,6 +67,7 @@ def _work(lab: Slurm) -> list[str]:
     lab.run("scontrol", "update", "nodename=n2", "state=resume")
     submit("sleep 1", "--gpus=6", "--nodes=2", "--ntasks-per-node=1", "--gpus-per-task=3")
     lab.finished(jobs)
+    lab.wait(["sinfo", "-h", "-p", "gpu", "-o", "%D %T"], "4 idle")
     return jobs
 
 
