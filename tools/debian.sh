@@ -2,9 +2,9 @@
 # Install the Debian packages that are needed and not here. `debian.sh run`: what sandboxes are made
 # with, for `make run`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
 # on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
-# podman with runc, Chromium, which reads the console, and Slurm with its accounting, MariaDB and an ssh server,
-# which the tests start themselves on the loopback and in a directory of their own. What cannot be installed is named; the
-# tests that need it are skipped and say so, and `make run` works without a sandbox.
+# podman with runc, Chromium, which reads the console, a simulated BMC with ipmitool, and Slurm with its
+# accounting, MariaDB and an ssh server, which the tests start themselves on the loopback. What cannot be
+# installed is named; the tests that need it are skipped and say so, and `make run` works without a sandbox.
 set -eu
 
 what=${1:-test}
@@ -14,6 +14,7 @@ if [ "$what" = test ]; then
   pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
   pairs="$pairs slurmctld:slurmctld slurmd:slurmd sacct:slurm-client slurmdbd:slurmdbd slurmrestd:slurmrestd"
   pairs="$pairs munged:munge mariadbd:mariadb-server unshare:util-linux sshd:openssh-server"
+  pairs="$pairs ipmitool:ipmitool ipmi_sim:openipmi"
   wanted="postgresql-15"
   for server in /usr/lib/postgresql/*/bin/initdb; do
     [ -x "$server" ] && wanted=""

@@ -56,7 +56,13 @@ class Cluster:
         return self.says(ClusterRead(cluster="lab", missing=()), START, at(until))
 
     def node(self, name: str, gpus: int = 4, partitions: tuple[str, ...] = ("gpu",), since: int = START, **more: Any) -> Cluster:  # fmt: skip
-        told: dict[str, Any] = {"listed": True, "gpu": "h100", "cpus": 16, "memory_mib": 64_000, **more}
+        told: dict[str, Any] = {
+            "listed": True,
+            "gpu": "h100",
+            "cpus": 16,
+            "memory_mib": 64_000,
+            **more,
+        }
         return self.says(
             ClusterNode(cluster="lab", node=name, gpus=gpus, partitions=partitions, **told), since
         )

@@ -7,12 +7,14 @@ somebody said that it must be there: asked for alone it is UNKNOWN, and ``all`` 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.gpu_metrics import StalePage, gpus_on_page
 from ouvrage.adapters.health_sources import NotTold, disk_reports, kernel_log
+from ouvrage.adapters.home import home
 from ouvrage.adapters.host_health import (
     clock,
     fstab,
@@ -22,8 +24,13 @@ from ouvrage.adapters.host_health import (
     nvidia_devices,
     rooms,
 )
+from ouvrage.adapters.ipmi import LOCAL
 from ouvrage.adapters.nvml_health import gpu_looks
+from ouvrage.adapters.power_look import look_at
+from ouvrage.adapters.power_port import PowerFault
+from ouvrage.adapters.remote_config import Remote, power_port_of, remote_of, remotes
 from ouvrage.base.errors import OuvrageError
+from ouvrage.health.bmc import check_bmc
 from ouvrage.health.disks import check_disk
 from ouvrage.health.findings import unknown
 from ouvrage.health.gpus import check_gpus
@@ -56,6 +63,7 @@ class Asked:
     sys: str
     etc: str
     kmsg: str
+    node: str | None = None
 
 
 def _smart(asked: Asked) -> Results:
@@ -124,6 +132,27 @@ def _time(asked: Asked) -> Results:
     return [check_time(clock(), asked.rules.bounds)]
 
 
+def _bmc(asked: Asked) -> Results:
+    """The BMC that ``remote.toml`` names for this machine, else the one that the kernel's driver finds."""
+    known = remotes(home())
+    if asked.node is not None or len(known) == 1:
+        remote = remote_of(home(), asked.node or next(iter(known)))
+    elif os.path.exists("/dev/ipmi0"):
+        remote = Remote(
+            node="this machine", kind="ipmi", address=LOCAL, settings={}, where="/dev/ipmi0"
+        )
+    elif known:
+        reason = f"{len(known)} nodes are named in remote.toml: --node says which"
+        return [unknown("bmc", reason, rule="bmc/which")]
+    else:
+        return [_absent("bmc", "no BMC of its own, and remote.toml names none")]
+    try:
+        look = look_at(power_port_of(remote), remote.restore)
+    except PowerFault as fault:
+        return [unknown("bmc", f"{remote.kind} does not tell: {fault}", rule=f"bmc-{fault.kind}")]
+    return [check_bmc(look, now_us(), asked.rules.bounds)]
+
+
 def _told(name: str, check: Callable[[Asked], Results]) -> Callable[[Asked], Results]:
     def run(asked: Asked) -> Results:
         try:
@@ -145,6 +174,7 @@ CHECKS: dict[str, Callable[[Asked], Results]] = {
         ("memory", _memory),
         ("edac", _edac),
         ("time", _time),
+        ("bmc", _bmc),
     )
 }
-"""Every check by its name, in the order in which ``all`` says them."""
+"""Every check by its name, in the order in which ``all`` says them; ``bmc`` is asked by name alone."""

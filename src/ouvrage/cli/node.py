@@ -11,6 +11,7 @@ import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
+from ouvrage.cli.node_power_limit import power
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
@@ -27,6 +28,9 @@ def node() -> None:
     ouvrage node enrol        gives a one-time token for another machine's runner
     ouvrage node list
     """
+
+
+node.add_command(power)
 
 
 @node.command()
