@@ -8,10 +8,10 @@ Only jobs that ask for GPUs count. How the scheduler chooses among those that fi
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -59,39 +59,49 @@ class Shape(NamedTuple):
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    from_us: int
-    to_us: int
-    shapes: tuple[Shape, ...]
+@dataclass(slots=True)
+class _Queue:
+    """Who waited for some partitions: from each of ``begins`` on the ``shapes`` at its place, of which ``several`` ask for more nodes.
+
+    ``known`` remembers answers.
+    """
+
+    begins: list[int]
+    shapes: list[tuple[Shape, ...]]
+    known: dict[tuple[int, int, int | None, int | None], str]
+    several: list[list[Shape]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.several = [[each for each in shapes if each.nodes > 1] for shapes in self.shapes]
 
 
 class _Room(NamedTuple):
-    """What was free of a node for a time; ``shapes`` those that waited for it."""
+    """What was free of a node for a time, and the place in the queue of those that waited for it (-1: nobody)."""
 
     free: Free
     cpus: int | None
     kib: int | None
-    shapes: tuple[Shape, ...]
+    place: int
 
 
 def idle_causes(fleet: Fleet, free: Mapping[str, Sequence[Free]]) -> dict[tuple[str, str], int]:
     """GPU microseconds of each node by cause; those of a node add up to what was free of it."""
     waiting = list(_waiting(fleet))
-    steps: dict[frozenset[str], list[_Step]] = {}
-    rooms: dict[str, list[_Room]] = {}
+    queues: dict[frozenset[str], _Queue] = {}
+    rooms: dict[str, tuple[_Queue, list[_Room]]] = {}
     for node, spans in free.items():
         partitions = frozenset(fleet.nodes[node][-1].value.partitions)
-        if partitions not in steps:
-            steps[partitions] = _steps(
-                [each for each in waiting if each[2].partitions & partitions]
-            )
-        rooms[node] = list(_rooms(fleet, node, spans, steps[partitions]))
-    at_once = _at_once(rooms)
+        if partitions not in queues:
+            ours = [each for each in waiting if each[2].partitions & partitions]
+            queues[partitions] = _queue(ours)
+        queue = queues[partitions]
+        rooms[node] = (queue, list(_rooms(fleet, node, spans, queue)))
+    at_once = _at_once(rooms.values())
     found: dict[tuple[str, str], int] = {}
-    for node, each in ((node, room) for node, ours in rooms.items() for room in ours):
-        for cause, us in _causes(each, at_once):
-            found[node, cause] = found.get((node, cause), 0) + us
+    for node, (queue, ours) in rooms.items():
+        for room in ours:
+            for cause, us in _causes(room, queue, at_once):
+                found[node, cause] = found.get((node, cause), 0) + us
     return found
 
 
@@ -121,52 +131,44 @@ def _rule(reason: str | None) -> str:
     return reason if reason and reason.lower().startswith(_LIMITS) else ""
 
 
-def _steps(waiting: Iterable[tuple[int, int, Shape]]) -> list[_Step]:
+def _queue(waiting: Iterable[tuple[int, int, Shape]]) -> _Queue:
     """Which shapes waited when; their number does not matter, so that a queue of alike jobs is one step."""
     edges: dict[int, list[tuple[Shape, int]]] = {}
     for begins, ends, shape in waiting:
         edges.setdefault(begins, []).append((shape, 1))
         edges.setdefault(ends, []).append((shape, -1))
-    found: list[_Step] = []
+    times: list[int] = []
+    waited: list[tuple[Shape, ...]] = []
     now: Counter[Shape] = Counter()
-    for begins, ends in pairwise(sorted(edges)):
-        for shape, change in edges[begins]:
+    before: set[Shape] = set()
+    for at, changes in sorted(edges.items(), key=lambda edge: edge[0]):
+        for shape, change in changes:
             now[shape] += change
             if not now[shape]:
                 del now[shape]
-        shapes = tuple(now)
-        if found and found[-1].to_us == begins and set(found[-1].shapes) == set(shapes):
-            found[-1] = _Step(found[-1].from_us, ends, found[-1].shapes)
-        elif shapes:
-            found.append(_Step(begins, ends, shapes))
-    return found
+        if now.keys() != before:
+            before = set(now)
+            times.append(at)
+            waited.append(tuple(now))
+    return _Queue(times, waited, {})
 
 
-def _rooms(
-    fleet: Fleet, node: str, spans: Sequence[Free], steps: Sequence[_Step]
-) -> Iterator[_Room]:
+def _rooms(fleet: Fleet, node: str, spans: Sequence[Free], queue: _Queue) -> Iterator[_Room]:
     """Free time of a node cut where who waits, or what else is free of it, changes."""
     listing = fleet.nodes[node][-1].value
     taken = _taken(fleet, node)
     times = [at for at, _, _ in taken]
-    begins = [step.from_us for step in steps]
+    memory = None if listing.memory_mib is None else listing.memory_mib * 1024
     for span in spans:
-        inner = {at for at in times[bisect_right(times, span.from_us) :] if at < span.to_us}
-        at = max(0, bisect_right(begins, span.from_us) - 1)
-        near: list[_Step] = []
-        for step in steps[at:]:
-            if step.from_us >= span.to_us:
-                break
-            near.append(step)
-            inner |= {
-                edge for edge in (step.from_us, step.to_us) if span.from_us < edge < span.to_us
-            }
-        for first, last in pairwise(sorted({span.from_us, span.to_us, *inner})):
-            cpus, kib = _used_at(taken, times, first)
-            shapes = next((step.shapes for step in near if step.from_us <= first < step.to_us), ())
+        edges = {span.from_us, span.to_us}
+        for moments in (times, queue.begins):
+            first, last = bisect_right(moments, span.from_us), bisect_left(moments, span.to_us)
+            edges.update(moments[first:last])
+        for begins, ends in pairwise(sorted(edges)):
+            cpus, kib = _used_at(taken, times, begins)
             yield _Room(
-                free=Free(first, last, span.gpus), cpus=None if listing.cpus is None else listing.cpus - cpus,
-                kib=None if listing.memory_mib is None else listing.memory_mib * 1024 - kib, shapes=shapes,
+                free=Free(begins, ends, span.gpus), cpus=None if listing.cpus is None else listing.cpus - cpus,
+                kib=None if memory is None else memory - kib, place=bisect_right(queue.begins, begins) - 1,
             )  # fmt: skip
 
 
@@ -204,14 +206,16 @@ def _wants(room: _Room, shape: Shape) -> str | None:
     return MEMORY if room.kib is not None and shape.kib > room.kib else None
 
 
-def _at_once(rooms: Mapping[str, Sequence[_Room]]) -> dict[Shape, list[tuple[int, int]]]:
+def _at_once(
+    rooms: Iterable[tuple[_Queue, Sequence[_Room]]],
+) -> dict[Shape, list[tuple[int, int]]]:
     """When a shape of several nodes found room on as many as it asks for, at once."""
     edges: dict[Shape, dict[int, int]] = {}
-    for ours in rooms.values():
+    for queue, ours in rooms:
         fits: dict[Shape, list[tuple[int, int]]] = {}
-        for room in ours:
-            for shape in room.shapes:
-                if shape.nodes > 1 and _wants(room, shape) is None:
+        for room in ours if any(queue.several) else ():
+            for shape in queue.several[room.place] if room.place >= 0 else ():
+                if _wants(room, shape) is None:
                     fits.setdefault(shape, []).append(room.free[:2])
         for shape, spans in fits.items():
             for begins, ends in merged(spans):
@@ -233,24 +237,36 @@ _ORDER = (NOT_YET, HELD, CORES, MEMORY, AT_ONCE, TOO_FEW, NOBODY)
 
 
 def _causes(
-    room: _Room, at_once: Mapping[Shape, Sequence[tuple[int, int]]]
+    room: _Room, queue: _Queue, at_once: Mapping[Shape, Sequence[tuple[int, int]]]
 ) -> Iterator[tuple[str, int]]:
     """The causes of one stretch: the best for each part of it, as jobs of several nodes find room or not."""
     begins, ends, gpus = room.free
-    inside = {shape: at_once.get(shape, ()) for shape in room.shapes if shape.nodes > 1}
+    shapes = queue.shapes[room.place] if room.place >= 0 else ()
+    inside = {shape: at_once.get(shape, ()) for shape in shapes if shape.nodes > 1}
+    if not inside:
+        key = (room.place, gpus, room.cpus, room.kib)
+        if key not in queue.known:
+            queue.known[key] = _best(_cause(room, shape, None, begins) for shape in shapes)
+        yield queue.known[key], gpus * (ends - begins)
+        return
     edges = {at for spans in inside.values() for span in spans for at in span if begins < at < ends}
     for first, last in pairwise(sorted({begins, ends, *edges})):
-        causes = [_cause(room, shape, inside.get(shape), first) for shape in room.shapes]
-        best = min(
-            causes, key=lambda cause: _ORDER.index(cause.partition(": rule ")[0]), default=NOBODY
-        )
-        yield best.replace(": rule ", ": "), gpus * (last - first)
+        best = _best(_cause(room, shape, inside.get(shape), first) for shape in shapes)
+        yield best, gpus * (last - first)
 
 
-def _cause(room: _Room, shape: Shape, spans: Sequence[tuple[int, int]] | None, at_us: int) -> str:
+def _best(causes: Iterable[tuple[str, str]]) -> str:
+    """The cause nearest to being started; of one that is held with the rule behind it."""
+    cause, rule = min(causes, key=lambda each: _ORDER.index(each[0]), default=(NOBODY, ""))
+    return f"{cause}: {rule}" if rule else cause
+
+
+def _cause(
+    room: _Room, shape: Shape, spans: Sequence[tuple[int, int]] | None, at_us: int
+) -> tuple[str, str]:
     lacks = _wants(room, shape)
     if lacks is not None:
-        return lacks
+        return lacks, ""
     if spans is not None and not any(begins <= at_us < ends for begins, ends in spans):
-        return AT_ONCE
-    return f"{HELD}: rule {shape.rule}" if shape.rule else NOT_YET
+        return AT_ONCE, ""
+    return (HELD, shape.rule) if shape.rule else (NOT_YET, "")
