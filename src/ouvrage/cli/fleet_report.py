@@ -166,7 +166,10 @@ def _json_of_work(found: FleetReport) -> dict[str, Any]:
              "unpriced": sum(a.name not in found.billed.nano for a in e.attempts)}
             for e in found.lost
         ],
-        "allotted": [{"node": e.node, **{n: decimal_text(getattr(e, n)) for n in names}} for e in found.hollow],
+        "allotted": [
+            {"node": e.node, "partitions": list(_partitions(found, e.node)), **{n: decimal_text(getattr(e, n)) for n in names}}
+            for e in found.hollow
+        ],
         "efficiency": [
             {"account": e.account, "user": e.user, "partition": e.partition, "jobs": e.jobs, "unknown": e.unknown,
              "core_hours": decimal_text(e.core_hours), "advice": list(e.advice),
@@ -174,6 +177,11 @@ def _json_of_work(found: FleetReport) -> dict[str, Any]:
             for e in found.efficiency
         ],
     }  # fmt: skip
+
+
+def _partitions(found: FleetReport, node: str) -> tuple[str, ...]:
+    listings = found.fleet.nodes.get(node, ())
+    return listings[-1].value.partitions if listings else ()
 
 
 def _amount(nano: int | Fraction) -> str:

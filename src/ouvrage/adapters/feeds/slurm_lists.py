@@ -40,20 +40,18 @@ ROOT = "root"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """When a cluster was read by its own clock, its zone as minutes east of UTC, and how far back it was asked."""
+    """When a cluster was read by its own clock, and how many minutes back it was asked."""
 
     at_us: int
-    east: int
     minutes: int
 
 
 def clock_of(text: str) -> Clock | None:
     """``1796083364 +0100 129600``; None for anything else."""
-    found = re.fullmatch(r"([0-9]{9,11}) ([+-])([0-9]{2})([0-9]{2}) ([0-9]{1,8})", text.strip())
+    found = re.fullmatch(r"([0-9]{9,11}) [+-][0-9]{4} ([0-9]{1,8})", text.strip())
     if found is None:
         return None
-    east = (int(found[3]) * 60 + int(found[4])) * (-1 if found[2] == "-" else 1)
-    return Clock(at_us=int(found[1]) * SECOND, east=east, minutes=int(found[5]))
+    return Clock(at_us=int(found[1]) * SECOND, minutes=int(found[2]))
 
 
 def pairs_of(line: str) -> dict[str, str]:

@@ -30,7 +30,6 @@ from ouvrage.model.fleet import (
     ClusterRate,
     ClusterRead,
     ClusterReservation,
-    ClusterTotal,
 )
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.model.records import Withdrawal
@@ -83,8 +82,6 @@ class Fleet:
     accounts: Mapping[str, ClusterAccount]
     partitions: Mapping[str, ClusterPartition]
     qos: Mapping[str, ClusterQos]
-    reservations: tuple[Known[ClusterReservation], ...]
-    totals: tuple[Known[ClusterTotal], ...]
     rates: tuple[Known[ClusterRate], ...]
     machines: Mapping[str, OwnerRecord]
     by_node: Mapping[str, tuple[Attempt, ...]]
@@ -142,8 +139,8 @@ def fleet_from(cluster: str, found: Mapping[type, list[Known[Any]]]) -> Fleet:
         cluster=cluster, attempts=attempts, used=used_by(attempts, found[ClusterJobUse]), nodes=nodes,
         accounts={e.value.account: e.value for e in found[ClusterAccount]},
         partitions={e.value.partition: e.value for e in found[ClusterPartition]},
-        qos={e.value.qos: e.value for e in found[ClusterQos]}, reservations=tuple(found[ClusterReservation]),
-        totals=tuple(found[ClusterTotal]), rates=tuple(found[ClusterRate]),
+        qos={e.value.qos: e.value for e in found[ClusterQos]},
+        rates=tuple(found[ClusterRate]),
         machines=machines_of(
             cluster, nodes, found[ClusterJobRow], found[ClusterNodeEvent], found[ClusterWhole], found[ClusterReservation]
         ),
