@@ -67,7 +67,7 @@ def _calendar(found: FleetReport) -> Drawing | None:
         return None
     hours = found.time.by_state()
     words = [
-        (state, f"{state} {fixed(Fraction(hours[state], HOUR), 1)} h")
+        (state, f"{state} {_hours(Fraction(hours[state], HOUR)).text}")
         for state in STATES
         if hours.get(state)
     ]
