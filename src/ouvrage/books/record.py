@@ -222,7 +222,7 @@ def _put_in_order(entries: list[Any]) -> None:
 
 
 def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:
-    rows = rows_of(EnergyRead, [line.payload for line in lines])
+    rows = rows_of(EnergyRead, [line.payload for line in lines], "energy_j")
     for line, row in zip(lines, rows, strict=True):
         if row is not None:
             more = (line.valid_from, line.valid_to, GRADES[line.grade], line.key)
