@@ -13,11 +13,11 @@ slots it got for its whole length, so that a tenant does not wander between devi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
 from operator import attrgetter
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.period import Period
@@ -32,8 +32,7 @@ SOLD = ("working", "held", "reserved")
 NO_FACT = "no fact says"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A device of a node was in ``state`` from ``from_us`` to ``to_us``, because of ``cause``.
 
     ``facts`` are the keys of what says so, ``set_aside`` of what said otherwise; ``grade`` is None
@@ -59,8 +58,7 @@ class Stretch:
         return self.to_us - self.from_us
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(NamedTuple):
     """One statement as the calendar weighs it.
 
     About one ``device``, about some ``slots``, about ``count`` devices without saying which, or, where
@@ -262,9 +260,8 @@ def _states(
         ours = state.node == node if state.device is None else state.device in devices
         if ours and state.state in RANK and each.meets(period.from_us, period.to_us):
             yield Said(
-                state=state.state, cause=state.cause, channel=state.channel, tenant=state.tenant,
-                lease=state.lease, grade=each.grade, key=each.key, from_us=each.valid_from,
-                to_us=each.end, device=state.device, slots=None, count=state.count,
+                state.state, state.cause, state.channel, state.tenant, state.lease, each.grade, each.key,
+                each.valid_from, each.end, state.device, None, state.count,
             )  # fmt: skip
 
 
@@ -451,19 +448,12 @@ def _aside(claims: Iterable[Said], best: Said | None, spare: Iterable[str]) -> t
 def _stretch(
     device: str, node: str, begins: int, ends: int, best: Said | None, aside: tuple[str, ...]
 ) -> Stretch:
+    if best is None:
+        nobody = ("unknown", NO_FACT, None, None, None, None, ())
+        return Stretch(device, node, begins, ends, *nobody, aside)
+    state, cause, channel, tenant, lease, grade, key, *_ = best
     return Stretch(
-        device=device,
-        node=node,
-        from_us=begins,
-        to_us=ends,
-        state=best.state if best else "unknown",
-        cause=best.cause if best else NO_FACT,
-        channel=best.channel if best else None,
-        tenant=best.tenant if best else None,
-        lease=best.lease if best else None,
-        grade=best.grade if best else None,
-        facts=(best.key,) if best else (),
-        set_aside=aside,
+        device, node, begins, ends, state, cause, channel, tenant, lease, grade, (key,), aside
     )
 
 
@@ -476,17 +466,13 @@ def _extend(stretches: list[Stretch], following: Stretch) -> None:
         and last.facts == following.facts
         and _told(last) == _told(following)
     ):
-        stretches[-1] = _stretch_to(last, following.to_us)
+        stretches[-1] = last._replace(to_us=following.to_us)
     else:
         stretches.append(following)
 
 
 def _told(stretch: Stretch) -> tuple[object, ...]:
     return (stretch.state, stretch.cause, stretch.facts, stretch.set_aside, stretch.lease)
-
-
-def _stretch_to(stretch: Stretch, to_us: int) -> Stretch:
-    return replace(stretch, to_us=to_us)
 
 
 def hours_by_state(stretches: Iterable[Stretch]) -> dict[str, int]:
