@@ -68,14 +68,15 @@ def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Boo
     batch: list[Fact] = []
     stated, corrected, now = 0, 0, now_us()
     for each in statements:
-        before = known.holds.get(each.natural)
-        fact = _fact(each, own, before, each.id)
+        before, text = known.holds.get(each.natural), each.text
+        stated_id = each.id_of(text)
+        fact = _fact(each, own, before, stated_id, text)
         old_news = fact.id in known.ids and fact.id not in known.gone and not typed
         if (before is not None and _same(before, fact)) or old_news:
             continue
         if fact.id in known.ids:
-            told = canonical([each.id, before.key if before else "", len(known.ids)])
-            fact = _fact(each, own, before, f"{each.natural}/{sha256_hex(told)[:HASHED]}")
+            told = canonical([stated_id, before.key if before else "", len(known.ids)])
+            fact = _fact(each, own, before, f"{each.natural}/{sha256_hex(told)[:HASHED]}", text)
         stated += 1
         corrected += before is not None
         if before is not None and before.subject != fact.subject:
@@ -112,7 +113,7 @@ def _same(before: Fact, fact: Fact) -> bool:
     return all(getattr(before, name) == getattr(fact, name) for name in said)
 
 
-def _fact(each: Stated, source: str, before: Fact | None, id: str) -> Fact:
+def _fact(each: Stated, source: str, before: Fact | None, id: str, text: str) -> Fact:
     return fact_of(
         each.value,
         source=source,
@@ -122,6 +123,7 @@ def _fact(each: Stated, source: str, before: Fact | None, id: str) -> Fact:
         valid_to=each.valid_to,
         grade=each.grade,
         corrects=None if before is None else before.key,
+        payload=text,
     )
 
 

@@ -5,7 +5,6 @@ Decides nothing about figures: it finds the site, the period and the moment, and
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -40,7 +39,7 @@ from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
 from ouvrage.cli.books_pages import pdf_option, write_pages
 from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.options import html_option, json_option, plain_option
+from ouvrage.cli.options import html_option, json_option, keep_everything, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
 from ouvrage.model.closings import BooksClosed
@@ -61,9 +60,6 @@ class _Books(click.Group):
         return getattr(import_module(f"ouvrage.cli.{module}"), attribute)
 
 
-_SWEEP = 10_000_000
-"""How many things are made before Python looks for those that hold each other. A statement keeps what it
-reads until it ends: looking through a month of a thousand GPUs took an eighth of its time."""
 _LATER = {
     "reconcile": ("books_reconcile", "reconcile"),
     "match": ("books_match", "match"),
@@ -84,7 +80,7 @@ def books() -> None:
     Begin:  ouvrage init
     Then:   ouvrage books pnl --by node
     """
-    gc.set_threshold(_SWEEP)
+    keep_everything()
 
 
 @books.command("pnl")
