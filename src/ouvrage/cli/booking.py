@@ -17,12 +17,14 @@ from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
+from ouvrage.books.known import DAILY, MOST_DEVICES
 from ouvrage.cli.ledger import Ledger
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.ledger.stated import HASHED, Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.records import Withdrawal
+from ouvrage.model.sites import DevicePlaced
 
 __all__ = ["Booked", "Stated", "book", "withdrawal"]
 
@@ -90,7 +92,17 @@ def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Boo
         known.holds[each.natural] = fact
         known.stated.setdefault(each.natural, []).append(fact)
     ledger.store.append(batch, now_us=now, own_source=own)
+    _renew(ledger, batch)
     return Booked(new=stated - corrected, same=len(statements) - stated, corrected=corrected)
+
+
+def _renew(ledger: Ledger, batch: Iterable[Fact]) -> None:
+    """Make the months anew that a large owner's new daily facts are about: whoever asks need not wait."""
+    spans = [(f.valid_from, f.valid_to) for f in batch if f.kind in DAILY and f.valid_to is not None]
+    if spans and len(ledger.store.lines((DevicePlaced.KIND,))) > MOST_DEVICES:
+        from ouvrage.cli.books_kept import keep_touched  # which asks as the verbs of the books do
+
+        keep_touched(ledger, spans)
 
 
 def withdrawal(why: str, fact: Fact, source: str, now: int) -> Fact:

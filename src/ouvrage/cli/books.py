@@ -32,11 +32,13 @@ from ouvrage.books.gaps_text import (
     weakest_line,
     worth_filling,
 )
+from ouvrage.books.known import MOST_DEVICES
 from ouvrage.books.period import Period, period_before
-from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
+from ouvrage.books.pnl import BY, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
+from ouvrage.cli.books_kept import accounted
 from ouvrage.cli.books_pages import pdf_option, write_pages
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import html_option, json_option, keep_everything, plain_option
@@ -102,8 +104,7 @@ def pnl_(
 ) -> None:
     """Hours, revenue, every cost and the margin of each GPU, node, channel or tenant."""
     with opened() as ledger:
-        question = asked(ledger, wanted)
-        made = account(question.books.record, question.site, question.passed)
+        question, made = accounted(ledger, wanted, with_facts=bool(html_file or pdf_file))
         statement, beside = statement_of(made, by), _beside(question, made)
         lines, closed = _closed(ledger, question, statement.total, wanted.as_of)
     shown = (statement, question.period, made)
