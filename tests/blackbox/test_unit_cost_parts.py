@@ -110,7 +110,10 @@ def test_charges_of_a_cloud_s_bill_are_the_parts_that_their_columns_say(
     assert near(str(named["storage"]), Fraction("3.1") + 24 * WALL / 86_400)
     taxed = ask(spring, "--also", "tax=20%")
     assert near(str(taxed["total"]), Fraction("5.45") + Fraction("1.2") * 2 * WALL / 3600)
-    assert "20 % of the machines' price that nobody gives back" in spring.inside(*ASK, "--also", "tax=20%").out
+    assert (
+        "20 % of the machines' price that nobody gives back"
+        in spring.inside(*ASK, "--also", "tax=20%").out
+    )
     both = amounts(ask(spring, "--also", "storage=1"))
     assert both["storage"] == Fraction("4.1")
     assert not set(spring.inside(*ASK, "--plain").out) & set("●◐○◌")

@@ -97,7 +97,9 @@ def test_what_was_kept_is_told_as_what_is_made_and_stands_until_a_fact_touches_i
             owner.said.pop()
     others = owner_record(each for each in owner.said if each.fact.kind in OTHERS)
     light = replace(others, as_of=owner.record.as_of)
-    assert told(account_of(kept, light, "s", MONTH), by) == told(account(owner.record, "s", MONTH), by)
+    assert told(account_of(kept, light, "s", MONTH), by) == told(
+        account(owner.record, "s", MONTH), by
+    )
 
 
 @pytest.fixture
@@ -126,7 +128,10 @@ def asked(ledger: Ledger) -> object:
 
 def again(ledger: Ledger) -> object:
     """The same with nothing kept."""
-    with patch.object(books_kept, "_kept", lambda *_: None), patch.object(books_kept, "_keep", lambda *_: None):
+    with (
+        patch.object(books_kept, "_kept", lambda *_: None),
+        patch.object(books_kept, "_keep", lambda *_: None),
+    ):
         return asked(ledger)
 
 
@@ -161,7 +166,9 @@ def test_a_month_is_made_once_and_made_anew_when_a_fact_of_it_is_recorded(ledger
     records(ledger, earning("5"), MARCH, MARCH + DAY)
     assert json.loads(file.read_text()) == held, "a fact of March leaves February as it is"
     assert makes(ledger) == 0
-    records(ledger, Term(about="site:s", name="rent", value="9", unit="", said_by="me"), FEBRUARY, MARCH)
+    records(
+        ledger, Term(about="site:s", name="rent", value="9", unit="", said_by="me"), FEBRUARY, MARCH
+    )
     assert makes(ledger) == 1, "a term may change everything"
     assert makes(ledger) == 0
 

@@ -120,10 +120,7 @@ def _total(code: str, charges: Sequence[FocusCharge]) -> Total:
     return Total(
         currency=code,
         rows=len(charges),
-        sums={
-            name: decimal_text(_sum(found)) if found else None
-            for name, found in known.items()
-        },
+        sums={name: decimal_text(_sum(found)) if found else None for name, found in known.items()},
         unknown={
             name: len(charges) - len(found)
             for name, found in known.items()

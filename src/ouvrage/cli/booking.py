@@ -98,7 +98,9 @@ def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Boo
 
 def _renew(ledger: Ledger, batch: Iterable[Fact]) -> None:
     """Make the months anew that a large owner's new daily facts are about: whoever asks need not wait."""
-    spans = [(f.valid_from, f.valid_to) for f in batch if f.kind in DAILY and f.valid_to is not None]
+    spans = [
+        (f.valid_from, f.valid_to) for f in batch if f.kind in DAILY and f.valid_to is not None
+    ]
     if spans and len(ledger.store.lines((DevicePlaced.KIND,))) > MOST_DEVICES:
         from ouvrage.cli.books_kept import keep_touched  # which asks as the verbs of the books do
 

@@ -277,4 +277,3 @@ def calendar_(
         say_json(calendar_json(chosen, question.site, question.period))
     else:
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
-

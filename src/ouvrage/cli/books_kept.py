@@ -8,13 +8,15 @@ of which ledger it was made, and a file that is lost, old or cut is made anew. O
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ouvrage import __version__
+from ouvrage import __version__, books
 from ouvrage.base.errors import OuvrageError
 from ouvrage.books.account import Account, account
 from ouvrage.books.kept import FORM, OTHERS, account_of, kept_of, may_be_kept, stands
@@ -30,9 +32,7 @@ _MOST_MONTHS = 3
 """The latest months that are made when facts come in: a year brought in at once waits for its questions."""
 
 
-def accounted(
-    ledger: Ledger, wanted: Wanted, *, with_facts: bool = False
-) -> tuple[Asked, Account]:
+def accounted(ledger: Ledger, wanted: Wanted, *, with_facts: bool = False) -> tuple[Asked, Account]:
     """What is asked about and its account: as it was kept, where that holds; else made, and kept.
 
     ``with_facts``: the account has to name its facts.
@@ -73,9 +73,9 @@ def _file(ledger: Ledger, site: str, period: str) -> Path:
 def _kept(ledger: Ledger, site: str | None, name: str) -> tuple[Asked, Account] | None:
     if not _file(ledger, "", "").parent.is_dir():
         return None
-    books = _light(ledger)
-    site = books.site(site)
-    period = period_named(name, books.zone(site))
+    light = _light(ledger)
+    site = light.site(site)
+    period = period_named(name, light.zone(site))
     held = _read(_file(ledger, site, period.name))
     if held is None or ledger.store.sha256_at(held["seq"]) != held["sha256"]:
         return None
@@ -83,12 +83,12 @@ def _kept(ledger: Ledger, site: str | None, name: str) -> tuple[Asked, Account] 
     if not all(stands(line, period) for line in since):
         return None
     known = max([held["as_of"], *(line.recorded_at for line in since)])
-    books = replace(books, record=replace(books.record, as_of=known), known=known)
-    books, passed = within(books, ledger, period, None)
-    if not may_be_kept(books.record, period, passed):
+    light = replace(light, record=replace(light.record, as_of=known), known=known)
+    then, passed = within(light, ledger, period, None)
+    if not may_be_kept(then.record, period, passed):
         return None
-    question = Asked(books=books, site=site, period=period, passed=passed)
-    return question, account_of(held["account"], books.record, site, passed)
+    question = Asked(books=then, site=site, period=period, passed=passed)
+    return question, account_of(held["account"], then.record, site, passed)
 
 
 def _read(file: Path) -> Any:
@@ -97,8 +97,16 @@ def _read(file: Path) -> Any:
         held = json.loads(file.read_bytes())
     except (OSError, ValueError):
         return None
-    ours = isinstance(held, dict) and (held.get("form"), held.get("version")) == (FORM, __version__)
+    ours = isinstance(held, dict) and (held.get("form"), held.get("version")) == (FORM, _version())
     return held if ours else None
+
+
+@cache
+def _version() -> str:
+    """The program's version and when its books were last written: what other code made is made anew."""
+    with os.scandir(Path(books.__file__).parent) as files:
+        newest = max(each.stat().st_mtime_ns for each in files if each.name.endswith(".py"))
+    return f"{__version__}/{newest}"
 
 
 def _keep(ledger: Ledger, question: Asked, made: Account, seq: int) -> None:
@@ -108,7 +116,7 @@ def _keep(ledger: Ledger, question: Asked, made: Account, seq: int) -> None:
         return
     file = _file(ledger, question.site, question.period.name)
     held = {
-        "form": FORM, "version": __version__, "seq": seq, "sha256": ledger.store.sha256_at(seq),
+        "form": FORM, "version": _version(), "seq": seq, "sha256": ledger.store.sha256_at(seq),
         "as_of": question.books.known, "account": kept_of(made),
     }  # fmt: skip
     with suppress(OSError, OuvrageError):  # a home that cannot be written is asked all the same

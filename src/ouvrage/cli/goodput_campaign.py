@@ -146,9 +146,7 @@ def unit_cost_of(
     )
 
 
-def _taxed(
-    also: Also, parts: Mapping[str, Fraction], said: Sequence[Drawn]
-) -> Iterator[Drawn]:
+def _taxed(also: Also, parts: Mapping[str, Fraction], said: Sequence[Drawn]) -> Iterator[Drawn]:
     """A tax that is stated as a share: of all that is known, or of the machines' price alone where facts
     state the tax of the rest, so that nothing is taxed twice.
     """
@@ -159,10 +157,10 @@ def _taxed(
     price = sum(parts.values(), Fraction(0))
     beside = sum((d.amount or Fraction(0) for d in others if d.part != TAX), Fraction(0))
     of_what = "the machines' price" if by_facts else "what is paid"
-    words = f"{decimal_text(also.tax * 100)} % of {of_what} that nobody gives back, stated with --also"
-    yield Drawn(
-        part=TAX, amount=(price + beside) * also.tax, grade=Grade.ASSUMED, method=words
+    words = (
+        f"{decimal_text(also.tax * 100)} % of {of_what} that nobody gives back, stated with --also"
     )
+    yield Drawn(part=TAX, amount=(price + beside) * also.tax, grade=Grade.ASSUMED, method=words)
 
 
 def _charges(ledger: Ledger, as_of: int | None) -> list[Known[FocusCharge]]:

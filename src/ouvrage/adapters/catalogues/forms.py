@@ -68,8 +68,6 @@ def _rows(text: str, context: Context, faults: list[Fault]) -> Rows:
     return csv_rows(text, context, faults)
 
 
-
-
 def _listed(value: Any, context: Context, faults: list[Fault]) -> Rows:
     name, items = _list_in(value, context.file)
     found: list[tuple[str, Mapping[str, Any]]] = []
