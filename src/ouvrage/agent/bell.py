@@ -18,8 +18,13 @@ _MANY = 65_536
 
 def ring(state: Path) -> None:
     """Let the runner look, where there is one."""
+    wake(state / _NAME)
+
+
+def wake(pipe: Path) -> None:
+    """Let whoever reads a named pipe look; nobody may be there."""
     try:
-        fd = os.open(state / _NAME, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno not in (errno.ENXIO, errno.ENOENT):
             raise

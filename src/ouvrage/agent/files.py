@@ -9,7 +9,6 @@ each attempt is. Nothing here knows what an order means.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -17,6 +16,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from ouvrage.agent import bell
 from ouvrage.store.samples import sync_directory, write_whole
 
 ORDER, SECRETS, STARTED, BEGAN = "order.json", "secrets.json", "started", "began.json"
@@ -106,15 +106,7 @@ class AttemptFiles:
 
     def wake(self) -> None:
         """Let the supervisor look at the requests; nobody may be there."""
-        try:
-            fd = os.open(self.at / WAKE, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            if error.errno not in (errno.ENXIO, errno.ENOENT):
-                raise
-            return
-        with contextlib.suppress(BlockingIOError):
-            os.write(fd, b"!")
-        os.close(fd)
+        bell.wake(self.at / WAKE)
 
     def forget(self) -> None:
         """Remove everything: first it is no attempt any more, then it goes."""

@@ -12,12 +12,12 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from ouvrage.console import svg
 from ouvrage.console.blocks import ConsolePage, Picture, Reader, plain
-from ouvrage.console.page import bound
+from ouvrage.console.page import environment_of_templates
 from ouvrage.console.translated import translator
 
 STATIC = {
@@ -73,14 +73,7 @@ def _patterns(page: ConsolePage) -> Markup:
 
 @lru_cache(maxsize=4)
 def _environment(language: str) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("ouvrage.console", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["bound"] = bound
+    environment = environment_of_templates()
     words: dict[str, Any] = {"_": translator(language)}
     environment.globals.update(words)
     return environment

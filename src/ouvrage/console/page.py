@@ -143,6 +143,11 @@ def _all_shown(page: Page) -> list[Shown]:
 @lru_cache(maxsize=8)
 def template(name: str) -> Template:
     """A page's template, with everything in it escaped."""
+    return environment_of_templates().get_template(name)
+
+
+def environment_of_templates() -> Environment:
+    """What templates are read with: everything in them escaped, and no name left out in silence."""
     environment = Environment(
         loader=PackageLoader("ouvrage.console", "templates"),
         autoescape=True,
@@ -151,4 +156,4 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
     )
     environment.filters["bound"] = bound
-    return environment.get_template(name)
+    return environment

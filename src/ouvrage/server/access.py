@@ -91,41 +91,48 @@ def stranger(request: Request, platform: PlatformDep) -> None:
     )
 
 
-def asker(
-    request: Request,
-    platform: PlatformDep,
-    shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+Shown = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+def _proved(
+    request: Request, platform: Platform, shown: HTTPAuthorizationCredentials | None
 ) -> Actor:
-    """Who asks a service, a user; services have a bucket of their own, since they are asked by programs."""
+    """Whoever the credentials prove, kept with the request; who proves nobody empties a stranger's bucket."""
     actor = actor_by_bearer(platform, shown.credentials, address_of(request)) if shown else None
     if actor is None:
         stranger(request, platform)
         raise who_are_you()
+    request.state.actor = actor
+    return actor
+
+
+def asker(
+    request: Request,
+    platform: PlatformDep,
+    shown: Shown,
+) -> Actor:
+    """Who asks a service, a user; services have a bucket of their own, since they are asked by programs."""
+    actor = _proved(request, platform, shown)
     settings = platform.settings
     limits_of(request).take(
         f"service {actor.id}", a_second=settings.asked_a_second, at_once=settings.asked_at_once
     )
-    request.state.actor = actor
     return _a_user(actor)
 
 
 def anyone(
     request: Request,
     platform: PlatformDep,
-    shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    shown: Shown,
 ) -> Actor:
     """Who asks, a user or a node; ``Refused`` 401 where that is nobody known."""
-    actor = actor_by_bearer(platform, shown.credentials, address_of(request)) if shown else None
-    if actor is None:
-        stranger(request, platform)
-        raise who_are_you()
+    actor = _proved(request, platform, shown)
     settings = platform.settings
     limits_of(request).take(
         f"{actor.kind} {actor.id}",
         a_second=settings.requests_a_second,
         at_once=settings.requests_at_once,
     )
-    request.state.actor = actor
     return actor
 
 

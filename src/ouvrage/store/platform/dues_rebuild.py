@@ -5,7 +5,7 @@ Decides nothing: each row follows from one fact, and where a charge stands follo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Table, delete, insert, select
@@ -25,6 +25,7 @@ from ouvrage.store.platform.dues import (
     payment_values,
 )
 from ouvrage.store.platform.dues_tables import budgets, charges, invoices, payments, sales_taxes
+from ouvrage.store.platform.rebuild import as_given
 from ouvrage.store.store import Store, wait_for_head
 
 Rows = dict[tuple[str, str], dict[str, Any]]
@@ -84,16 +85,11 @@ def rows_held(store: Store) -> Rows:
 def dues_law(store: Store) -> Law:
     """The law that the tables are what the facts give."""
 
-    def check(records: Sequence[Recorded]) -> Iterator[tuple[str, str]]:
-        given, held = rows_given(records), rows_held(store)
-        for key in sorted(given.keys() | held.keys()):
-            if given.get(key) != held.get(key):
-                yield " ".join(key), "the row kept is not the row that the facts give"
-
-    return Law(
-        name="store/dues",
-        statement="charges, payments, budgets, invoices and taxes in tables are what the facts state",
-        check=check,
+    return as_given(
+        "store/dues",
+        "charges, payments, budgets, invoices and taxes in tables are what the facts state",
+        rows_given,
+        lambda: rows_held(store),
     )
 
 

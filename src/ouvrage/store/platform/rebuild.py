@@ -6,7 +6,7 @@ credentials are not facts and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Table, select
@@ -60,15 +60,26 @@ def rows_held(store: Store) -> dict[Key, dict[str, Any]]:
 
 def tenancy_law(store: Store) -> Law:
     """The law that the tables are what the facts give."""
+    return as_given(
+        "store/tenancy",
+        "organisations, projects and memberships in tables are what the facts state",
+        rows_given,
+        lambda: rows_held(store),
+    )
+
+
+def as_given(
+    name: str,
+    statement: str,
+    given_by: Callable[[Sequence[Recorded]], Mapping[Any, object]],
+    held_now: Callable[[], Mapping[Any, object]],
+) -> Law:
+    """A law that rows kept, by a key of words, are the rows that the facts give."""
 
     def check(records: Sequence[Recorded]) -> Iterator[tuple[str, str]]:
-        given, held = rows_given(records), rows_held(store)
+        given, held = given_by(records), held_now()
         for key in sorted(given.keys() | held.keys()):
             if given.get(key) != held.get(key):
                 yield " ".join(key), "the row kept is not the row that the facts give"
 
-    return Law(
-        name="store/tenancy",
-        statement="organisations, projects and memberships in tables are what the facts state",
-        check=check,
-    )
+    return Law(name=name, statement=statement, check=check)
