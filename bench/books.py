@@ -36,6 +36,7 @@ from ouvrage.books.pnl import pnl
 from ouvrage.books.record import BOOK_KINDS, record_of_lines
 from ouvrage.cli.booking import Stated, book
 from ouvrage.cli.ledger import opened
+from ouvrage.cli.options import keep_everything
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.model.assets import Asset
@@ -153,6 +154,7 @@ def facts(nodes: int) -> list[Fact]:
 
 def reckoned(home: str, nodes: int) -> dict[str, float]:
     """Seconds of a core, the median of the rounds: reading the facts, decoding them, the statement."""
+    keep_everything()  # as the command does
     period, took = period_named(MONTH, "Europe/Paris"), list[tuple[float, ...]]()
     with open_store(Path(home) / "ouvrage.db") as store:
         for _ in range(ROUNDS):

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from json.encoder import encode_basestring
 from typing import Any
 
 _encoder = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
-_chunks: Any = None
-if json.encoder.c_make_encoder is not None:
-    # What encode() makes anew for every text: very many small ones are hashed.
-    _chunks = json.encoder.c_make_encoder(
-        None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", True, False, False
-    )
+_make: Any = getattr(json.encoder, "c_make_encoder", None)
+# What encode() makes anew for every text: very many small ones are hashed.
+_chunks: Any = _make and _make(
+    None, _encoder.default, encode_basestring, None, ":", ",", True, False, False
+)
 
 
 def canonical(value: Any) -> str:

@@ -61,7 +61,7 @@ class Stretch(NamedTuple):
 class Said(NamedTuple):
     """One statement as the calendar weighs it.
 
-    About one ``device``, about some ``slots``, about ``count`` devices without saying which, or, where
+    About one ``device``, about some ``slots``, about ``many`` devices without saying which, or, where
     all three are None, about every device of the node.
     """
 
@@ -76,13 +76,13 @@ class Said(NamedTuple):
     to_us: int
     device: str | None
     slots: frozenset[int] | None
-    count: int | None
+    many: int | None
 
     def concerns(self, number: int, device: str) -> bool:
         """Whether it is about the device that stands in a slot."""
         if self.device is not None:
             return self.device == device
-        return self.count is None and (self.slots is None or number in self.slots)
+        return self.many is None and (self.slots is None or number in self.slots)
 
     @property
     def place(self) -> tuple[int, Grade, int, str]:
@@ -142,7 +142,7 @@ def _in_turn(said: Sequence[Said], slot: Slot) -> list[tuple[int, int, Said | No
     found: list[tuple[int, int, Said | None]] = []
     at, until = slot.from_us, None
     for each in sorted(said, key=_from_us):
-        if each.count is not None or (until is not None and each.from_us < until):
+        if each.many is not None or (until is not None and each.from_us < until):
             return None
         until = each.to_us
         begins, ends = max(each.from_us, slot.from_us), min(each.to_us, slot.to_us)
@@ -167,7 +167,7 @@ def _apart(
     Only a statement that counts devices makes what one did depend on the others. Without one, each
     slot alone: then no slot is cut where another one changes.
     """
-    if any(each.count is not None for each in said):
+    if any(each.many is not None for each in said):
         return [(said, slots)]
     named: dict[str, list[Said]] = {}
     for each in said:
@@ -333,7 +333,7 @@ def _lease_said(each: Known[OwnerLease], slots: frozenset[int]) -> Said:
     return Said(
         state="held", cause="leased, and nothing says that it worked", channel=lease.channel,
         tenant=lease.tenant, lease=lease.lease, grade=each.grade, key=each.key,
-        from_us=each.valid_from, to_us=each.end, device=one, slots=slots, count=None,
+        from_us=each.valid_from, to_us=each.end, device=one, slots=slots, many=None,
     )  # fmt: skip
 
 
@@ -404,7 +404,7 @@ def _chosen(active: Sequence[Said], present: Mapping[int, str]) -> Chosen:
             (n for n in numbers if n not in counted and _weaker(best[n], each)),
             key=lambda n: _fit(best[n], each, n),
         )
-        for number in fitting[: each.count or 0]:
+        for number in fitting[: each.many or 0]:
             claims[number].append(each)
             best[number] = each
             counted.add(number)
@@ -415,7 +415,7 @@ def _chosen(active: Sequence[Said], present: Mapping[int, str]) -> Chosen:
 
 def _counting(active: Iterable[Said], spare: list[str]) -> list[Said]:
     """Statements that count devices, the strongest first; the same one said twice counts once."""
-    ordered = sorted((each for each in active if each.count is not None), key=lambda s: s.place)
+    ordered = sorted((each for each in active if each.many is not None), key=lambda s: s.place)
     seen: set[tuple[str, str | None, str | None, str | None]] = set()
     kept: list[Said] = []
     for each in ordered:
