@@ -2,8 +2,10 @@
 # Install the Debian packages that are needed and not here. `debian.sh run`: what sandboxes are made
 # with, for `make run`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
 # on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
-# podman with runc, and Chromium, which reads the console. What cannot be installed is named; the
-# tests that need it are skipped and say so, and `make run` works without a sandbox.
+# podman with runc, OpenSSH (its server only in a container without systemd, which would start it for
+# everybody), a simulated BMC with ipmitool, and Chromium, which reads the console. What cannot be
+# installed is named; the tests that need it are skipped and say so, and `make run` works without a
+# sandbox.
 set -eu
 
 what=${1:-test}
@@ -11,6 +13,9 @@ wanted=""
 pairs="bwrap:bubblewrap mkfs.ext4:e2fsprogs"
 if [ "$what" = test ]; then
   pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
+  pairs="$pairs ssh:openssh-client"
+  [ -d /run/systemd/system ] || pairs="$pairs sshd:openssh-server"
+  pairs="$pairs ipmitool:ipmitool ipmi_sim:openipmi"
   wanted="postgresql-15"
   for server in /usr/lib/postgresql/*/bin/initdb; do
     [ -x "$server" ] && wanted=""

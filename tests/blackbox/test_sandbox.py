@@ -28,7 +28,9 @@ def owner(ouvrage: Home, tmp_path: Path) -> Iterator[Home]:
     seen.mkdir()
     (seen / "hello.txt").write_text("from the owner\n")
     (state / "agent" / "agent.toml").write_text(f'see = ["{seen}"]\n')
-    started = ouvrage("up", "--state", str(state), "--listen", "127.0.0.1:0", "--detach")
+    started = ouvrage(
+        "up", "--state", str(state), "--listen", "127.0.0.1:0", "--detach", "--no-agent"
+    )
     assert started.code == 0, started.err
     names = {
         "OUVRAGE_URL": (state / "server.url").read_text().strip(),

@@ -58,12 +58,16 @@ def _help(*verb: str) -> str:
 
 
 def _verb(call: list[str]) -> list[str]:
-    """The verb of a call, with its sub-verb where it is a group of them."""
+    """The verb of a call, with its sub-verbs where it is a group of them; a name may stand between."""
     below = _help(call[0]).partition("Commands:")[2]
     if call[0] == "run":  # the meter answers for it, and knows its options alone
         below = "  export \n  import \n  push \n"
-    inner = len(call) > 1 and re.search(rf"^  {re.escape(call[1])} ", below, re.M)
-    return call[:2] if inner else call[:1]
+    verb = call[:1]
+    for word in call[1:]:
+        if re.search(rf"^  {re.escape(word)} ", below, re.M):
+            verb = [*verb, word]
+            below = _help(*verb).partition("Commands:")[2]
+    return verb
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -11,6 +11,7 @@ from ouvrage.adapters.clock import now_us
 from tests.blackbox.spools import run_id, spool
 from tests.platform.samples import VISION, Sample, World
 from tests.support.exported import exported_run
+from tests.support.proofs import audited, proof_line
 from tests.support.runner_twin import Twin, inventory
 
 _TERMS = {"cpus": 1, "memory_mib": 64, "disk_mib": 1, "rate": "0.10"}
@@ -82,10 +83,10 @@ class Works:
             self._made["done"] = job
         return self._made["done"]
 
-    def lease(self) -> str:
-        self.offer()
+    def lease(self, offer: str = "small", **terms: Any) -> str:
+        self.offer(offer, **terms)
         self.twin()
-        asked = {"project": self.world.vision, "offer": "small", "for_us": 3_600_000_000}
+        asked = {"project": self.world.vision, "offer": offer, "for_us": 3_600_000_000}
         return self.owner.post("/v1/leases", asked)["lease"]
 
     def node(self) -> str:
@@ -184,6 +185,10 @@ WORK: dict[tuple[str, str], Sample] = {
     ("POST", "/v1/facts"): Sample(VISION, lambda world: f"/v1/facts?project={world.vision}"),
     ("GET", "/v1/runs"): Sample(),
     ("POST", "/v1/samples"): Sample(),
+    ("POST", "/v1/nodes/{node}/proofs"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/proofs",
+        body=lambda w: {"facts": [proof_line(audited(works(w).node()))]},
+    ),
     ("GET", "/v1/nodes/{node}/samples"): Sample(
         path=lambda w: f"/v1/nodes/{works(w).twin().node}/samples"
     ),

@@ -38,20 +38,22 @@ _US = 1_000_000
 @cache
 def xid_table() -> XidTable:
     """The table of Xid codes that this version ships."""
-    return xid_table_in("xid.toml", _shipped("xid.toml"))
+    return xid_table_in("xid.toml", shipped("xid.toml"))
 
 
 @cache
 def thresholds() -> Thresholds:
     """The thresholds that this version ships."""
-    return thresholds_in("thresholds.toml", _shipped("thresholds.toml"))
+    return thresholds_in("thresholds.toml", shipped("thresholds.toml"))
 
 
-def _shipped(name: str) -> str:
+def shipped(name: str) -> str:
+    """The text of a table that this version ships."""
     return (resources.files("ouvrage") / "health_data" / name).read_text("utf-8")
 
 
-def _whole(file: str, text: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
+def whole(file: str, text: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
+    """What ``make`` makes of a TOML text. Raises ``OuvrageError`` ``health/table`` where it is no such table."""
     data = load_toml(file, text, "health/table")
     try:
         return make(data)
@@ -66,12 +68,12 @@ def _whole(file: str, text: str, make: Callable[[Mapping[str, Any]], Made]) -> M
 
 def xid_table_in(file: str, text: str) -> XidTable:
     """The table in a TOML text. Raises ``OuvrageError`` ``health/table``."""
-    return _whole(file, text, _xid_table)
+    return whole(file, text, _xid_table)
 
 
 def thresholds_in(file: str, text: str) -> Thresholds:
     """The thresholds in a TOML text. Raises ``OuvrageError`` ``health/table``."""
-    return _whole(file, text, _thresholds)
+    return whole(file, text, _thresholds)
 
 
 def _xid_table(data: Mapping[str, Any]) -> XidTable:

@@ -9,7 +9,7 @@ answers that is no such form is refused. Nothing is ever sent to it but that one
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -68,21 +68,28 @@ class PlugMeter:
         return reading_of(said)
 
 
-def fetched(url: str, most: int = MOST_BYTES) -> bytes:
+def fetched(
+    url: str,
+    most: int = MOST_BYTES,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
     """The body of a URL. ``OSError`` where it is not there in time, or too long.
 
     Nobody is asked but the one who was named: a redirect is an answer that says nothing.
     """
     from http.client import HTTPException
-    from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
     class Stays(HTTPRedirectHandler):
         def redirect_request(self, *_: Any, **__: Any) -> None:
             return None
 
     opener = build_opener(ProxyHandler({}), Stays())
+    asking = Request(url, headers=dict(headers or {}))  # noqa: S310 - who names the address says which kind
     try:
-        with opener.open(url, timeout=TIMEOUT_S) as answer:
+        with opener.open(asking, timeout=timeout_s) as answer:
             data = answer.read(most + 1)
     except HTTPException as error:
         raise OSError(str(error)) from error

@@ -18,7 +18,7 @@ from ouvrage.books.dues.record import DUES_KINDS, NOTHING, DuesRecord, dues_of_l
 from ouvrage.books.known import FOR_EVER, Known, by_kind, known_of
 from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
 from ouvrage.ledger.kinds import KINDS, rows_of
-from ouvrage.model.assets import Asset, AssetRetired, Loan
+from ouvrage.model.assets import Asset, AssetPart, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
@@ -78,6 +78,7 @@ class OwnerRecord:
     devices: tuple[Known[DevicePlaced], ...] = ()
     terms: Mapping[tuple[str, str], tuple[Known[Term], ...]]
     assets: tuple[Known[Asset], ...] = ()
+    asset_parts: tuple[Known[AssetPart], ...] = ()
     retirements: tuple[Known[AssetRetired], ...] = ()
     loans: tuple[Known[Loan], ...] = ()
     states: tuple[Known[DeviceState], ...] = ()
@@ -143,6 +144,7 @@ _FIELDS: dict[type, str] = {
     DevicePlaced: "devices",
     Term: "terms",
     Asset: "assets",
+    AssetPart: "asset_parts",
     AssetRetired: "retirements",
     Loan: "loans",
     DeviceState: "states",

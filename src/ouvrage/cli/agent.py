@@ -1,6 +1,7 @@
-"""``ouvrage agent run``: this machine as a node of a platform.
+"""``ouvrage agent run``: this machine watched, and with a server a node of a platform.
 
-Decides where the one-time token comes from (a file or the standard input, never the command line,
+Decides that without a server the machine is watched alone, into this home's own store, and that with one the runner has
+the watch beside it; where the one-time token comes from (a file or the standard input, never the command line,
 which everybody on the machine can read) and how the runner's log looks. Whether an isolation works
 here is found out by trying it, once for each kernel.
 """
@@ -11,14 +12,16 @@ import ipaddress
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from ouvrage.adapters.home import home
 from ouvrage.adapters.parent_death import end_with_the_parent
-from ouvrage.adapters.podman import REGISTRIES
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
+from ouvrage.cli.output import say_text
 
 CONFIGURATION = "agent.toml"
 """In the state directory: lists ``see``, ``deny`` and ``registries``, to which the flags add."""
@@ -29,23 +32,40 @@ _NAME = re.compile(r"[^a-z0-9.-]+")
 
 @click.group()
 def agent() -> None:
-    """A node of a platform: takes jobs from a server and runs them here, each in a sandbox."""
+    """One program on each machine: watches over it, and runs a platform's jobs, each in a sandbox."""
+
+
+state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    help="Where it keeps what it must not forget ($OUVRAGE_HOME/agent).",
+)
+
+
+def state_meant(state: Path | None) -> Path:
+    """The agent's directory: the one that was named, else the home's."""
+    return state.absolute() if state is not None else home() / "agent"
 
 
 @agent.command()
-@click.option(
-    "--state",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Where it keeps what it must not forget.",
-)
-@click.option("--server", required=True, metavar="URL", help="The platform's server.")
+@state_option
+@click.option("--server", metavar="URL", help="Also run the jobs of this platform's server.")
 @click.option(
     "--enrol-file",
     type=click.Path(path_type=Path),
     help="A file that holds the one-time token; - is the standard input.",
 )
-@click.option("--name", metavar="NAME", help="The node's name (the host's, else).")
+@click.option(
+    "--name", "--node", "name", metavar="NAME", help="The node's name (the host's, else)."
+)
+@click.option("--no-watch", is_flag=True, help="With --server: run jobs only.")
+@click.option(
+    "--observer",
+    is_flag=True,
+    help="Others run this machine: watch it, ask nothing but a person to repair it.",
+)
+@click.option("--root", metavar="DIR", default="/", help="Watch a tree that stands in for /.")
+@click.option("--report-to", metavar="URL", hidden=True, help="Watch alone, for this server.")
 @click.option(
     "--see",
     multiple=True,
@@ -73,42 +93,97 @@ def agent() -> None:
 )
 @click.option("--with-parent", type=int, hidden=True, help="End when this process is gone.")
 def run(
-    state: Path,
-    server: str,
+    state: Path | None,
+    server: str | None,
     enrol_file: Path | None,
     name: str | None,
+    no_watch: bool,
+    observer: bool,
+    root: str,
+    report_to: str | None,
     see: tuple[str, ...],
     deny: tuple[str, ...],
     registries: tuple[str, ...],
     ca: str | None,
     with_parent: int | None,
 ) -> None:
-    """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
-    from ouvrage.agent.isolation import proven
-    from ouvrage.agent.runner import Runner, Settings
+    """Watch this machine until told to stop, and with --server serve a platform.
 
-    _log_to_stderr()
+    What it finds goes into this home's store, or to the server. Jobs that run when it is stopped go on; started again it finds them.
+    """
     if with_parent is not None:
         end_with_the_parent()
         if os.getppid() != with_parent:
             return  # it was gone before the kernel could be asked
-    kept = _kept(state / CONFIGURATION)
+    place = state_meant(state)
+    if server is None:
+        _watch(place, name or host_name(), root, observer, report_to, ca)
+        return
+    from ouvrage.adapters.podman import REGISTRIES
+    from ouvrage.agent.isolation import proven
+    from ouvrage.agent.runner import Runner, Settings
+
+    _log_to_stderr()
+    kept = _kept(place / CONFIGURATION)
     settings = Settings(
-        state=state.absolute(),
+        state=place,
         server=_address(server),
-        name=name or _host(),
+        name=name or host_name(),
         see=tuple(_seen(each) for each in (*kept["see"], *see)),
         deny=tuple(_network(each) for each in (*kept["deny"], *deny)),
         registries=registries or tuple(kept["registries"]) or REGISTRIES,
         ca=ca,
+        watch=not no_watch,
     )
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))
 
 
+def _watch(
+    state: Path, node: str, root: str, observer: bool, report_to: str | None, ca: str | None
+) -> None:
+    """Watch alone; without a server to report to, into this home's store."""
+    from ouvrage.agent.probing.settings import settings_in
+    from ouvrage.agent.probing.watch import Supervisor, Watching, deliver_words
+
+    settings = settings_in(state, root)
+    receiver = ("--home", str(home())) if report_to is None else ("--server", report_to)
+    more = ("--ca", ca) if ca else ()
+    watching = Watching(
+        state=state,
+        node=node,
+        settings=replace(
+            settings,
+            observer=settings.observer or observer,
+            bmc=_bmc(node, root),
+            keeps_books=report_to is None,
+        ),
+        root=root,
+        deliver=deliver_words(state, *receiver, *more),
+    )
+    supervisor = Supervisor(watching)
+    say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
+    sys.stdout.flush()
+    supervisor.run()
+
+
+def _bmc(node: str, root: str) -> tuple[str, str] | None:
+    """The BMC that this home's ``remote.toml`` names for this machine, else the one that the kernel's driver finds."""
+    from ouvrage.adapters.remote_config import remotes
+
+    if node in remotes(home()):
+        return str(home()), node
+    return ("", "") if os.path.exists(f"{root.rstrip('/')}/dev/ipmi0") else None
+
+
+def _shown(state: Path) -> str:
+    return "ouvrage node watch" + (f" --state {state}" if state != home() / "agent" else "")
+
+
 def _kept(file: Path) -> dict[str, list[str]]:
     """What the owner wrote into the agent's configuration; empty lists where there is none."""
     told = load_toml(str(file), read_text(file, "agent"), "agent/config") if file.exists() else {}
+    told = {name: value for name, value in told.items() if name != "watch"}  # the watch reads it
     for name, value in told.items():
         if name not in _LISTS or not isinstance(value, list) or not all(map(_is_text, value)):
             raise OuvrageError(
@@ -162,7 +237,8 @@ def _address(server: str) -> str:
     return server.rstrip("/")
 
 
-def _host() -> str:
+def host_name() -> str:
+    """This machine's name as a node's: the host's, in small letters."""
     return _NAME.sub("-", os.uname().nodename.lower()).strip("-.")[:63] or "node"
 
 

@@ -5,13 +5,17 @@ Decides only how they are asked for and printed. Each verb is one request under 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
-from ouvrage.cli.options import json_option
+from ouvrage.cli.agent import state_meant, state_option
+from ouvrage.cli.node_verbs import NodeVerbs
+from ouvrage.cli.node_watch import seen_in, seen_json, seen_words, verify, watch
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
 from ouvrage.cli.work_words import counted, lasted, moment, size
@@ -19,14 +23,34 @@ from ouvrage.cli.work_words import counted, lasted, moment, size
 _HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "")
 
 
-@click.group()
+@click.group(cls=NodeVerbs)
 def node() -> None:
     """Nodes: machines on which this platform runs work.
 
     \b
     ouvrage node enrol        gives a one-time token for another machine's runner
     ouvrage node list
+    ouvrage node audit        is the machine you are on safe enough for strangers' work?
+    ouvrage node qualify      can it do what a class of work needs, for as long as it takes?
+    ouvrage node watch        this machine's health, without any server
     """
+
+
+node.add_command(watch)
+node.add_command(verify)
+
+
+@node.command(
+    "check",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    add_help_option=False,
+)
+@click.pass_context
+def check_(ctx: click.Context) -> int:
+    """Look at this machine now: `ouvrage check all`, with its options and exit codes."""
+    from ouvrage.cli.check import check
+
+    return check.main(["all", *ctx.args], "ouvrage node check", standalone_mode=False)
 
 
 @node.command()
@@ -95,10 +119,16 @@ def _empty(each: Any) -> str:
 
 
 @node.command()
-@click.argument("name")
+@click.argument("name", required=False)
+@state_option
 @json_option
-def show(name: str, as_json: bool) -> None:
-    """One node and what stands on it."""
+@plain_option
+def show(name: str | None, state: Path | None, as_json: bool, plain: bool) -> None:
+    """One node and what stands on it; without NAME this machine, as its own agent sees it."""
+    if name is None:
+        seen = seen_in(state_meant(state))
+        _said(seen_json(seen), seen_words(seen, plain=plain), as_json)
+        return
     with talk() as server:
         found = server.get(f"/v1/nodes/{name}")
     seen = lasted(max(0, now_us() - found["seen_us"])) if found["seen_us"] else "never"

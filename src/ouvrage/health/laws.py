@@ -1,20 +1,32 @@
 """What must hold over the facts about health: moves follow one another, remedies are of the ladder.
 
-Decides from the order in which facts were recorded. A move begins in the state that the one before ended in, with the
+Decides from the order in which facts were recorded; what a machine is made of has one part in a place. A move begins in the state that the one before ended in, with the
 next epoch; nothing that was only said was verified.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ouvrage.health.parts import KINDS
 from ouvrage.health.states import MOVES
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.law_book import where_of
 from ouvrage.ledger.laws import Law
 from ouvrage.ledger.view import in_force
-from ouvrage.model.health import ACTIONS, OUTCOMES, RUNGS, VERDICTS, Remedy, StateMove, Verdict
+from ouvrage.model.builds import PatchPlan
+from ouvrage.model.health import (
+    ACTIONS,
+    OUTCOMES,
+    RUNGS,
+    VERDICTS,
+    NodeInventory,
+    Remedy,
+    StateMove,
+    Verdict,
+)
 
 Found = Iterator[tuple[str, str]]
 
@@ -61,6 +73,24 @@ def _remedies(records: Sequence[Recorded]) -> Found:
             yield where_of(entry), "was only said, and yet verified"
 
 
+def _inventories(records: Sequence[Recorded]) -> Found:
+    for entry, found in _told(records, NodeInventory.KIND):
+        if not isinstance(found, NodeInventory):
+            continue
+        places = Counter((part.kind, part.slot) for part in found.parts)
+        for (kind, slot), many in places.items():
+            if many > 1:
+                yield where_of(entry), f"has {many} parts of kind {kind} in one place, {slot}"
+        for kind in {part.kind for part in found.parts} - set(KINDS):
+            yield where_of(entry), f"has a part of no known kind: {kind}"
+
+
+def _plans(records: Sequence[Recorded]) -> Found:
+    for entry, plan in _told(records, PatchPlan.KIND):
+        if isinstance(plan, PatchPlan) and plan.begins_us >= plan.ends_us:
+            yield where_of(entry), "has a window that ends before it begins"
+
+
 LAWS = (
     Law(
         name="health/moves",
@@ -71,6 +101,16 @@ LAWS = (
         name="health/verdicts",
         statement="a verdict and the action it asks for are of the known words",
         check=_verdicts,
+    ),
+    Law(
+        name="health/inventories",
+        statement="a machine has one part of a kind in a place, and parts of known kinds alone",
+        check=_inventories,
+    ),
+    Law(
+        name="health/plans",
+        statement="the window of a patch plan begins before it ends",
+        check=_plans,
     ),
     Law(
         name="health/remedies",

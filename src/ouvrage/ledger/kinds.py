@@ -1,6 +1,7 @@
 """Which kinds of facts this version understands, and how a payload becomes one.
 
-A kind is a frozen dataclass with ``KIND`` and ``VERSION``. Anything else in the ledger is kept as it
+A kind is a frozen dataclass with ``KIND`` and ``VERSION``; what stands in it may have fields that came ``LATER``, with what
+their absence means. Anything else in the ledger is kept as it
 came and reported as ``Unread``: dropping what a newer program wrote would lose somebody's record.
 New features add kinds here, where they tell of a run, or in ``other_kinds``.
 """
@@ -275,9 +276,12 @@ def _dataclass_reader(kind: Any) -> Reader:
     plain = len(readers) > 1 and all(map(_is_plain, hints.values()))
     pick = itemgetter(*readers) if plain else None
     seen: set[tuple[type, ...]] = set()  # types of fields that were found right before
+    later: Mapping[str, Any] = getattr(kind, "LATER", {})
 
     def build(value: Any) -> Any:
         given = _expect(value, dict)
+        if later and given.keys() != readers.keys():
+            given = {**later, **given}
         if given.keys() != readers.keys():
             odd = sorted(given.keys() ^ readers.keys())
             raise ValueError(f"fields differ from {kind.__name__}: {', '.join(odd)}")

@@ -186,8 +186,36 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a part hangs on the PCI bus: ``slot`` its address, ``path`` the bridges from the root down to it.
+
+    ``cpus`` are the processors near to it in the kernel's form (``0-31``), ``width_max`` its lanes. None is not told.
+    """
+
+    slot: str
+    path: tuple[str, ...]
+    numa: int | None
+    cpus: str | None
+    width_max: int | None
+    speed_max: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """The nearest way between two slots, in the words of ``metering.topology.WAYS``: ``NV18``, ``PIX``, ``SYS``."""
+
+    one: str
+    other: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInventory:
-    """What a machine is made of, at this boot. The next one in the same node that differs is a change."""
+    """What a machine is made of, at this boot. The next one in the same node that differs is a change.
+
+    ``packages`` are all that are installed with their versions, ``settings`` what was set by name. ``untold`` names
+    each kind of part that could not be read, and why: nothing is known of it, which is not that there is none.
+    """
 
     KIND: ClassVar[str] = "node.inventory"
     VERSION: ClassVar[int] = 1
@@ -195,37 +223,95 @@ class NodeInventory:
     node: str
     boot: str
     parts: tuple[Part, ...]
+    packages: tuple[Named, ...] = ()
+    settings: tuple[Named, ...] = ()
+    places: tuple[Place, ...] = ()
+    ways: tuple[Way, ...] = ()
+    untold: tuple[Named, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """One thing that a qualification tried: ``actual`` held to ``required``. ``passed`` None: it was skipped."""
+    """One thing that a qualification tried: ``actual`` held to ``required``. ``passed`` None: it was not tried.
+
+    ``id`` names the check, ``code`` what is wrong where it is not passed: both stay the same from version to version.
+    ``how`` says how it was found out, or why it was not. ``needed``: without it the certificate is not passed.
+    """
 
     id: str
+    code: str
     actual: str | None
     operator: str
     required: str
     unit: str
     passed: bool | None
+    needed: bool
+    how: str
     remediation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertifiedFigure:
+    """What the books need of a proven machine: ``value`` as decimal text, None where ``how`` says why not.
+
+    ``grade`` is the grade's word.
+    """
+
+    name: str
+    value: str | None
+    unit: str
+    grade: str
+    how: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCertificate:
     """A machine proved what a class of work needs, until ``expires_us`` or until one of ``parts`` changes.
 
-    ``parts`` are serials and versions that it was proved with; ``tested_us`` is how long the load lasted.
+    ``parts`` are ``kind:slot:serial or version`` of all that it was proved with; ``tested_us`` is how long the load lasted,
+    ``table`` the version of the needs that it was held to.
     """
 
     KIND: ClassVar[str] = "node.certificate"
     VERSION: ClassVar[int] = 1
 
+    certificate: str
     node: str
     work_class: str
     passed: bool
     proofs: tuple[Proof, ...]
+    figures: tuple[CertifiedFigure, ...]
     parts: tuple[str, ...]
+    table: int
     tested_us: int
+    expires_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """One result of an audit as it was recorded: a ``CheckResult`` without its evidence."""
+
+    check: str
+    verdict: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAudited:
+    """A machine's own safety against strangers was looked at; ``verdict`` is the worst of ``results``.
+
+    ``table`` is the version of the known escapes that it was held to; ``expires_us`` when it must be looked at again.
+    """
+
+    KIND: ClassVar[str] = "node.audit"
+    VERSION: ClassVar[int] = 1
+
+    audit: str
+    node: str
+    verdict: str
+    results: tuple[Audited, ...]
+    table: int
     expires_us: int
 
 
@@ -251,5 +337,6 @@ HEALTH = (
     Remedy,
     NodeInventory,
     NodeCertificate,
+    NodeAudited,
     NodePatched,
 )

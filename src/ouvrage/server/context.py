@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ouvrage.adapters.posting import Network
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.server.wakes import Wakes
 from ouvrage.server.work_limits import WorkLimits
@@ -47,7 +48,7 @@ class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
     ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``public_page`` opens the page of
-    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``asked_…`` bound what one user asks of services.
+    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``hook_networks`` are where webhooks may lead beside the open Internet. ``asked_…`` bound what one user asks of services.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -67,6 +68,7 @@ class Settings:
     public_page: bool = False
     secure: bool = False
     behind_proxy: bool = False
+    hook_networks: tuple[Network, ...] = ()
     oidc: Oidc | None = None
     rented: Rented | None = None
 

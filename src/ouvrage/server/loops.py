@@ -13,6 +13,7 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from ouvrage.base.time import HOUR, SECOND
+from ouvrage.server import hooked
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
 from ouvrage.server.intake import Intake
@@ -37,6 +38,7 @@ async def at_work(
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
         _Loop(platform, "services", uses.state, _TO_END),
+        _Loop(platform, "webhooks", lambda: hooked.look(platform, engine.token), _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
         _Loop(platform, "upkeep", lambda: tidy(platform), _TO_END, every_us=HOUR),
     ]

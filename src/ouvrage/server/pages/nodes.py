@@ -19,6 +19,7 @@ from ouvrage.console.blocks import (
     Tiles,
 )
 from ouvrage.server.authorise import may
+from ouvrage.server.pages import telemetry
 from ouvrage.server.pages.frame import Visit, asked, deed, page
 from ouvrage.server.pages.told import mebibytes, moment, state
 from ouvrage.server.services import nodes
@@ -145,6 +146,7 @@ def _blocks(seen: Visit, told: NodeTold) -> list[Block]:
             empty=_("None was found on this machine: offers of cores and memory work without one."),
         )
     )  # fmt: skip
+    blocks += telemetry.of_node(seen, told.node)
     blocks.append(
         Facts(
             heading=_("About this machine"),

@@ -8,10 +8,18 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from ouvrage.server.access import OnceDep, PageDep, PlatformDep, UserDep, acts, cut
-from ouvrage.server.services import nodes
+from ouvrage.server.services import nodes, strangers
 from ouvrage.server.services.waking import after_change
 from ouvrage.wire.api import Listed
-from ouvrage.wire.work import EnrolmentMade, NewEnrolment, NewFence, NewListing, NodeTold
+from ouvrage.wire.work import (
+    EnrolmentMade,
+    NewEnrolment,
+    NewFence,
+    NewListing,
+    NewProofs,
+    NodeTold,
+    ProofsTaken,
+)
 
 router = APIRouter(tags=["machines"])
 
@@ -56,3 +64,13 @@ def listing(once: OnceDep, node: str, asked: NewListing) -> NodeTold:
     )
     after_change(once.platform)
     return told
+
+
+@router.post("/v1/nodes/{node}/proofs", **acts("node.change"))
+def proofs(once: OnceDep, node: str, asked: NewProofs) -> ProofsTaken:
+    """What was proved of a node on itself: certificates and audits. Offers to strangers stand on them."""
+    return once.do(
+        ProofsTaken,
+        asked,
+        lambda tx: strangers.receive(tx, once.platform, once.actor, node, asked),
+    )
