@@ -14,11 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from ouvrage.base.grades import Grade
-from ouvrage.books.cluster_states import states_of
-from ouvrage.books.dues.earned import earnings_of
-from ouvrage.books.dues.earned import states_of as leased_states
 from ouvrage.books.dues.record import DUES_KINDS, NOTHING, DuesRecord, dues_of_lines
-from ouvrage.books.health_states import states_of_moves
 from ouvrage.books.known import FOR_EVER, Known, by_kind, known_of
 from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
 from ouvrage.ledger.kinds import KINDS, rows_of
@@ -194,11 +190,17 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     rows, events = found["cluster_rows"], found["cluster_events"]
     for each in (rows, events, found["cluster_whole"]):
         _put_in_order(each)
-    found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
-    devices = {each.value.device for each in found["devices"]}
-    found["states"] += leased_states(tenants, devices)
-    found["states"] += states_of_moves(found["moves"], tenants.nodes, nodes, devices)
-    found["earnings"] += earnings_of(tenants, devices)
+    if rows or events:
+        from ouvrage.books.cluster_states import states_of
+
+        found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
+    if tenants is not NOTHING:
+        _add_platform(found, tenants)
+    if found["moves"]:
+        from ouvrage.books.health_states import states_of_moves
+
+        devices = {each.value.device for each in found["devices"]}
+        found["states"] += states_of_moves(found["moves"], tenants.nodes, nodes, devices)
     for each in found.values():
         _put_in_order(each)
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
@@ -215,6 +217,15 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     )
 
 
+def _add_platform(found: dict[str, list[Any]], tenants: DuesRecord) -> None:
+    """Add what a platform's leases say. Most owners have none, and need not wait for its rate plans."""
+    from ouvrage.books.dues import earned
+
+    devices = {each.value.device for each in found["devices"]}
+    found["states"] += earned.states_of(tenants, devices)
+    found["earnings"] += earned.earnings_of(tenants, devices)
+
+
 def _grouped(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, tuple[Known[T], ...]]:
     found: dict[K, list[Known[T]]] = {}
     for each in entries:
@@ -229,7 +240,7 @@ def _put_in_order(entries: list[Any]) -> None:
 
 
 def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:
-    rows = rows_of(EnergyRead, [line.payload for line in lines])
+    rows = rows_of(EnergyRead, [line.payload for line in lines], "energy_j")
     for line, row in zip(lines, rows, strict=True):
         if row is not None:
             more = (line.valid_from, line.valid_to, GRADES[line.grade], line.key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -306,11 +306,11 @@ def _fewer(stretches: Sequence[Stretch], period: Period) -> Sequence[Stretch]:
         state = max(states, key=lambda each: states[each])
         begins = period.from_us + column * width
         if found and found[-1].state == state and found[-1].to_us == begins:
-            found[-1] = replace(found[-1], to_us=begins + width)
+            found[-1] = found[-1]._replace(to_us=begins + width)
         else:
             found.append(
-                replace(
-                    stretches[0], state=state, cause="mostly", from_us=begins, to_us=begins + width
+                stretches[0]._replace(
+                    state=state, cause="mostly", from_us=begins, to_us=begins + width
                 )
             )
     return found
