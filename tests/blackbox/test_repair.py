@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,8 @@ from ouvrage.base.grades import Grade
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.health import Verdict
 from tests.blackbox.home import Home, Said
+from tests.blackbox.platform_home import platform_of
 from tests.support.meter import until
-from tests.support.orders import missing
 
 
 @pytest.fixture
@@ -30,20 +27,8 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def owner(ouvrage: Home, state: Path) -> Iterator[Home]:
-    why = missing()
-    if why:
-        pytest.skip(why)
-    started = ouvrage(
-        "up", "--state", str(state), "--listen", "127.0.0.1:0", "--no-agent", "--detach"
-    )
-    assert started.code == 0, started.err
-    names = {
-        "OUVRAGE_URL": (state / "server.url").read_text().strip(),
-        "OUVRAGE_TOKEN_FILE": str(state / "owner.token"),
-    }
-    yield replace(ouvrage, environment={**ouvrage.environment, **names})
-    if ouvrage("down", "--state", str(state)).code:
-        os.kill(int((state / "server.pid").read_text()), signal.SIGKILL)
+    with platform_of(ouvrage, state, "--no-agent") as made:
+        yield made
 
 
 def find(owner: Home, node: str, verdict: str) -> None:

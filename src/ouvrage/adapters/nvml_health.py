@@ -7,15 +7,15 @@ out, a blank is None. Any call may block for ever or end the process, so this mo
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ouvrage.adapters.gpu_port import Unavailable, sound
-from ouvrage.adapters.health_sources import NotTold, within_deadline
 from ouvrage.adapters.nvml import begun, described
+from ouvrage.adapters.nvml_child import Row as Values
+from ouvrage.adapters.nvml_child import answered, asked
 from ouvrage.health.gpu_around import MOST_PID
 from ouvrage.health.gpus import gpu_seen
 from ouvrage.model.health import Seen
@@ -23,7 +23,6 @@ from ouvrage.model.health import Seen
 DEADLINE_S = 10
 _LINKS = 18
 """The most NVLinks that a GPU has (NVML_NVLINK_MAX_LINKS)."""
-Values = dict[str, "int | str | None"]
 
 _FIELDS = {
     "recovery_action": "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION",
@@ -186,25 +185,8 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def gpu_looks(at_us: int) -> list[Seen]:
     """Every GPU as the library tells it, asked in a child. Raises ``NotTold``, also where it hangs or crashes."""
-    code, told = within_deadline([sys.executable, "-m", __name__], DEADLINE_S)
-    try:
-        answer = json.loads(told)
-    except ValueError as error:
-        raise NotTold(f"the GPU library ended its process (exit {code})") from error
-    if isinstance(answer, dict):
-        raise NotTold(str(cast("dict[str, Any]", answer).get("fault")))
-    return [gpu_seen(values, at_us) for values in cast("list[Values]", answer)]
-
-
-def main() -> int:
-    """Print the values as JSON, or why there are none."""
-    try:
-        answer: object = looks()
-    except Unavailable as error:
-        answer = {"fault": f"the GPU library cannot be used: {error}"}
-    sys.stdout.write(json.dumps(answer))
-    return 0
+    return [gpu_seen(values, at_us) for values in asked(__name__, DEADLINE_S)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answered(looks))

@@ -6,20 +6,17 @@ any call may hang or end it; no answer leaves the parts as the bus lists them.
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Any, cast
+from typing import Any
 
-from ouvrage.adapters.gpu_port import Unavailable
-from ouvrage.adapters.health_sources import NotTold, within_deadline
 from ouvrage.adapters.machine_parts import pci_address
 from ouvrage.adapters.nvml import begun, described
+from ouvrage.adapters.nvml_child import Row, answered, asked
 from ouvrage.health.smbios import told
 from ouvrage.model.health import Part
 from ouvrage.model.work import Named
 
 DEADLINE_S = 10
-Row = dict[str, "int | str | None"]
 _SET = ("ecc", "mig", "power_limit_default_mw")
 _MIB = 1 << 20
 
@@ -48,14 +45,7 @@ def _vbios(nvml: Any, handle: Any) -> str | None:
 
 def gpu_parts() -> tuple[list[Part], list[Named]]:
     """The GPUs in the library's order, and what is set on each. Raises ``NotTold``."""
-    code, text = within_deadline([sys.executable, "-m", __name__], DEADLINE_S)
-    try:
-        answer = json.loads(text)
-    except ValueError as error:
-        raise NotTold(f"the GPU library ended its process (exit {code})") from error
-    if isinstance(answer, dict):
-        raise NotTold(str(cast("dict[str, Any]", answer).get("fault")))
-    cards = cast("list[Row]", answer)
+    cards = asked(__name__, DEADLINE_S)
     return [part_of(row) for row in cards], [each for row in cards for each in _settings(row)]
 
 
@@ -90,15 +80,5 @@ def _settings(row: Row) -> list[Named]:
     ]
 
 
-def main() -> int:
-    """Print the rows as JSON, or why there are none."""
-    try:
-        answer: object = _rows()
-    except Unavailable as error:
-        answer = {"fault": f"the GPU library cannot be used: {error}"}
-    sys.stdout.write(json.dumps(answer))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answered(_rows))

@@ -17,7 +17,8 @@ from ouvrage.adapters import machine_parts as machine
 from ouvrage.adapters.health_sources import NotTold, within_deadline
 from ouvrage.adapters.home import home, make_private
 from ouvrage.adapters.machine_parts import Roots
-from ouvrage.adapters.nvml_parts import Row, gpu_parts, part_of
+from ouvrage.adapters.nvml_child import Row
+from ouvrage.adapters.nvml_parts import gpu_parts, part_of
 from ouvrage.adapters.packages import installed
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
