@@ -51,12 +51,20 @@ def test_a_reset_stops_what_holds_the_gpu_and_starts_it_again() -> None:
 
 def test_the_whole_domain_is_reset_in_one_go_with_its_fabric_manager_stopped() -> None:
     twin = MachineTwin(domain={GPU: [PEER]}, services={"nvidia-fabricmanager": True})
-    assert climbed(twin)[0] == "done"
+    rung = Rung(device=GPU, rung="gpu_reset", epoch=3, beside=(PEER,))
+    assert climbed(twin, rung)[0] == "done"
     assert twin.done == [
         "stop nvidia-fabricmanager",
         f"reset {GPU} {PEER}",
         "start nvidia-fabricmanager",
     ]
+
+
+def test_a_gpu_that_is_not_held_back_is_not_reset_along() -> None:
+    twin = MachineTwin(domain={GPU: [PEER]}, services={"nvidia-dcgm": True})
+    words = f"a reset takes {PEER} along, which may get new work"
+    assert climbed(twin) == ("refused", words)
+    assert twin.done == []
 
 
 def test_whoever_else_holds_it_is_named_and_nothing_is_reset() -> None:

@@ -274,10 +274,10 @@ def test_the_credit_that_a_promise_implies() -> None:
 
 def verdict(
     node: str, shadow: bool, day: int, code: str = "xid-31-same-gpu", words: str = "CRITICAL"
-) -> Verdict:
-    return Verdict(
+) -> tuple[int, Verdict]:
+    return day * DAY_US, Verdict(
         node=node, device="GPU-1", check="xid", verdict=words, code=code, evidence=(), action="diagnostic",
-        since_us=day * DAY_US, boot="b", epoch=0, shadow=shadow,
+        since_us=5_000_000, boot=f"boot of day {day}", epoch=0, shadow=shadow,
     )  # fmt: skip
 
 

@@ -41,6 +41,9 @@ RUNGS = ("restart_job", "gpu_reset", "reboot", "power_cycle", "diagnostic", "rep
 ACTIONS = ("none", *RUNGS, "drain", "update_software", "look")
 """What a check asks for: a rung, or to end with running work, to update, to look at it in the next window."""
 
+FENCES = ("none", "drain", "now")
+"""Whether a part takes new work: it does; it does not and what runs may end; nor is what runs beyond doubt."""
+
 OUTCOMES = ("done", "failed", "refused", "dry_run", "waiting")
 
 
@@ -68,7 +71,7 @@ class CheckResult:
 
     ``verdict`` is one of ``VERDICTS``, ``action`` of ``ACTIONS``. ``reasons`` are sentences, the weightiest first;
     ``evidence`` the values they stand on; ``rule`` names the rule of the tables that decided; ``device`` is the part
-    it is about, None for the whole machine. ``at_drain`` is an action for when the work on it has ended.
+    it is about, None for the whole machine. ``at_drain`` is an action for when the work on it has ended; ``fence`` is one of ``FENCES``.
     """
 
     check: str
@@ -77,6 +80,7 @@ class CheckResult:
     evidence: tuple[Named, ...] = ()
     action: str = "none"
     at_drain: str = "none"
+    fence: str = "none"
     reasons: tuple[str, ...] = ()
     rule: str = ""
     grade: Grade = Grade.MEASURED
@@ -88,10 +92,13 @@ class Verdict:
 
     ``code`` names the rule or the error's number, ``action`` what it asks for. ``boot`` and ``epoch`` say what the
     verdict knew: one of an older boot or epoch moves nothing. ``shadow``: the rule is on trial and only reports.
+    ``at_drain`` is what it asks for once the work on it has ended, ``fence`` one of ``FENCES``: what came before these
+    two asked for nothing later, and was fenced by its word and action alone.
     """
 
     KIND: ClassVar[str] = "health.verdict"
     VERSION: ClassVar[int] = 1
+    LATER: ClassVar[Mapping[str, object]] = {"at_drain": "none", "fence": "none"}
 
     node: str
     device: str | None
@@ -104,6 +111,8 @@ class Verdict:
     boot: str
     epoch: int
     shadow: bool
+    at_drain: str = "none"
+    fence: str = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

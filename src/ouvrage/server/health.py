@@ -187,7 +187,7 @@ def _stopped(
         against = known.against((move.node, move.device))
         if move.to_state != "fenced" or not against:
             continue
-        if against[0].verdict.action not in _ENDS_WORK:
+        if against[0].asks not in _ENDS_WORK:
             continue
         for attempt in running:
             if attempt.node == move.node and _on(attempt, move):

@@ -44,11 +44,15 @@ _LOOKS, _PAUSE_S = 20, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """A rung that was ordered: for a GPU, or None for the machine; ``epoch`` goes back with the remedy."""
+    """A rung that was ordered: for a GPU, or None for the machine; ``epoch`` goes back with the remedy.
+
+    ``beside`` are GPUs that nothing is placed on meanwhile either.
+    """
 
     device: str | None
     rung: str
     epoch: int
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +86,10 @@ def _reset(
     if rung.device is None:
         return Climbed(outcome="refused", why="no GPU is named to be reset")
     devices = [rung.device, *machine.tied(rung.device)]
+    free = sorted({*devices[1:]} - {*rung.beside})
+    if free:
+        words = f"a reset takes {', '.join(free)} along, which may get new work"
+        return Climbed(outcome="refused", why=words[:300])
     stopped: list[str] = []
     quiet(True)
     try:

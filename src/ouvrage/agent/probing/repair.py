@@ -139,7 +139,9 @@ def from_server(state: Path, url: str, ca: str | None) -> Callable[[], Duties]:
         return Duties(
             epoch=told.epoch,
             rungs=tuple(
-                Rung(device=each.device, rung=each.rung, epoch=each.epoch)
+                Rung(
+                    device=each.device, rung=each.rung, epoch=each.epoch, beside=tuple(each.beside)
+                )  # fmt: skip
                 for each in told.ordered
                 if each.rung in BY_ITSELF
             ),
@@ -164,7 +166,9 @@ def by_itself(
         return Duties(
             epoch=record.machine(node).moves,
             rungs=tuple(
-                Rung(device=each.place[1], rung=each.rung, epoch=each.epoch)
+                Rung(
+                    device=each.place[1], rung=each.rung, epoch=each.epoch, beside=each.beside
+                )  # fmt: skip
                 for each in found.ordered
                 if each.rung in BY_ITSELF
             ),

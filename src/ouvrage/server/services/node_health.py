@@ -14,6 +14,7 @@ from ouvrage.base.time import DAY
 from ouvrage.health import by_hand
 from ouvrage.health.account import account_of, account_plain
 from ouvrage.health.by_hand import ByHand, called_off, facts_of
+from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord
 from ouvrage.health.response import Situation, respond
 from ouvrage.server.authorise import authorise
@@ -33,7 +34,7 @@ from ouvrage.wire.health import (
 )
 
 
-def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeDuties:
+def duties(platform: Platform, actor: Actor, owner: Owner) -> NodeDuties:
     """What a node is to climb by itself now, and what its checks are to verify."""
     node, now_us = actor.id, platform.clock()
     with platform.reading() as connection, platform.health.at(connection) as known:
@@ -42,7 +43,11 @@ def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeD
             for each in open_attempts(connection)
             for device in (each.placed.devices or (None,))
         )
-        situation = Situation(record=known, nodes=frozenset({node}), busy=busy, turned_on=turned_on)
+        observed = known.machine(node).name in owner.observed
+        situation = Situation(
+            record=known, nodes=frozenset({node}), busy=busy, turned_on=owner.turned_on,
+            observed=frozenset({node} if observed else ()),
+        )  # fmt: skip
         found = respond(situation, now_us, thresholds())
         verify = [
             device
@@ -55,7 +60,7 @@ def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeD
             ordered=[
                 RungOrdered(
                     device=each.place[1], rung=each.rung, epoch=each.epoch, code=each.code,
-                    why=each.why,
+                    why=each.why, beside=list(each.beside),
                 )
                 for each in found.ordered
                 # What would only follow from a move that is not recorded yet is not ordered yet.
