@@ -33,7 +33,8 @@ _MOST_MOVES = 6
 class Situation:
     """What is known: the ``record``, on which places work runs, what the owner turned on, and who is silent.
 
-    ``observed`` are machines that others run: there the ladder is a person. ``silent`` are nodes not heard of, for how long (µs).
+    ``observed`` are machines that others run: there the ladder is a person. ``silent`` are nodes not heard of, for how long (µs);
+    ``unwatched`` those whose watch is not heard of, though they may be.
     """
 
     record: HealthRecord
@@ -42,6 +43,7 @@ class Situation:
     turned_on: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
     silent: Mapping[str, int] = field(default_factory=dict[str, int])
+    unwatched: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +118,9 @@ def _fleet(
     for (node, device), heard in found:
         if record.standing((node, device)).state not in (*_LEFT_ALONE, "maintenance"):
             wanting.setdefault(node, heard.verdict.code or heard.verdict.check)
-    for node, for_us in sorted(situation.silent.items(), key=lambda each: -each[1]):
-        if for_us >= bounds.us("silence.fence") and node in situation.nodes:
+    for node in sorted({*situation.silent, *situation.unwatched} & situation.nodes):
+        silence = _silence(situation, node, bounds)
+        if silence is not None and silence.fences:
             wanting.setdefault(node, "silent")
     count = len(situation.nodes)
     made = allowed(wanting, record.fenced(), count, now_us, bounds)
@@ -127,6 +130,25 @@ def _fleet(
         if not also.stopped and place[0] not in also.waiting:
             return also, place
     return made, None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Silence:
+    """A node, or its watch, is not heard of for so long that nothing is known of it; ``fences``: that nothing more is placed."""
+
+    words: str
+    for_us: int
+    fences: bool
+
+
+def _silence(situation: Situation, node: str, bounds: Thresholds) -> _Silence | None:
+    """Why nothing is known of a node, None where it speaks."""
+    for who, told, name in (("it", situation.silent, "silence"), ("its watch", situation.unwatched, "silence.watch")):
+        for_us = told.get(node, 0)
+        if for_us >= bounds.us(f"{name}.unknown"):
+            fences = for_us >= bounds.us(f"{name}.fence")
+            return _Silence(words=f"{who} is not heard of", for_us=for_us, fences=fences)
+    return None
 
 
 def _idle(situation: Situation, place: Place) -> bool:
@@ -312,9 +334,9 @@ class _Course:
         looked = self.record.looked(self.place)
         if against:
             return self._fence(state, against)
-        silent = self.situation.silent.get(self.place[0], 0) if self.place[1] is None else 0
-        if silent >= self.bounds.us("silence.unknown"):
-            return self._silent(state, silent)
+        silence = self._silence()
+        if silence is not None and self.place[1] is None:
+            return self._silent(state, silence)
         if self.takes_up and not self.moves:
             return self._fence(state, self.record.due(self.place))
         ill = [each for each in self.record.own(self.place) if each.verdict.verdict != "OK"]
@@ -350,22 +372,23 @@ class _Course:
             return self._to("suspect", words, [h.id for h in against], boot=_boot(against))
         return self._to("fenced", _said(first), [h.id for h in against], boot=_boot(against))
 
-    def _silent(self, state: str, for_us: int) -> Wish | None:
-        minutes = for_us // 60_000_000
-        self.reason = f"not heard of for {minutes} min"
-        evidence = [f"silence/{self.place[0]}/{(self.now_us - for_us) // 1_000_000}"]
+    def _silence(self) -> _Silence | None:
+        return _silence(self.situation, self.place[0], self.bounds)
+
+    def _silent(self, state: str, silence: _Silence) -> Wish | None:
+        minutes = silence.for_us // 60_000_000
+        self.reason = f"{silence.words} for {minutes} min"
+        evidence = [f"silence/{self.place[0]}/{(self.now_us - silence.for_us) // 1_000_000}"]
         if state != "unknown":
-            return self._to("unknown", "it is not heard of", evidence)
-        fence = for_us >= self.bounds.us("silence.fence")
-        if fence and self.place[0] not in self.fleet.waiting:
-            return self._to("fenced", f"silent for {minutes} min", evidence)
+            return self._to("unknown", silence.words, evidence)
+        if silence.fences and self.place[0] not in self.fleet.waiting:
+            return self._to("fenced", self.reason, evidence)
         return None
 
     def _broken(self, state: str) -> Wish | None:
         """Of something fenced: let it end what it does, then repair it, unless it is found well."""
-        silent = self.situation.silent.get(self.place[0], 0)
         well = self._found_well()
-        if well is not None and silent < self.bounds.us("silence.unknown"):
+        if well is not None and self._silence() is None:
             return self._to("verifying", "its checks find it well", well)
         if state == "fenced":
             return self._to("draining", "what runs there may end", self._evidence())

@@ -10,7 +10,7 @@ from typing import Any
 
 from ouvrage.adapters.health_owner import owner_in
 from ouvrage.adapters.health_tables import thresholds
-from ouvrage.base.time import DAY
+from ouvrage.base.time import DAY, MINUTE
 from ouvrage.health import by_hand
 from ouvrage.health.account import account_of, account_plain
 from ouvrage.health.by_hand import ByHand, called_off, facts_of
@@ -22,6 +22,7 @@ from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import unreadable
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.meant import node_meant
+from ouvrage.store.platform.claims import moments, note_moment
 from ouvrage.store.platform.machines import NodeRow
 from ouvrage.store.platform.work import open_attempts
 from ouvrage.store.transaction import Transaction
@@ -33,10 +34,15 @@ from ouvrage.wire.health import (
     RungOrdered,
 )
 
+WATCH = "watch:"
+"""Before a node's id: the name under which it is noted when its watch asked."""
+_NOTED_US = MINUTE
+
 
 def duties(platform: Platform, actor: Actor, owner: Owner) -> NodeDuties:
     """What a node is to climb by itself now, and what its checks are to verify."""
     node, now_us = actor.id, platform.clock()
+    watched(platform, node)
     with platform.reading() as connection, platform.health.at(connection) as known:
         busy = frozenset(
             (each.node, device)
@@ -68,6 +74,16 @@ def duties(platform: Platform, actor: Actor, owner: Owner) -> NodeDuties:
             ],
             verify=verify,
         )  # fmt: skip
+
+
+def watched(platform: Platform, node: str) -> None:
+    """A node's watch has asked: note it, once in a while. Of one that never asks, silence says nothing."""
+    name, now_us = f"{WATCH}{node}", platform.clock()
+    with platform.reading() as connection:
+        before = moments(connection, name).get("", 0)
+    if not before <= now_us < before + _NOTED_US:
+        with platform.writing() as tx:
+            note_moment(tx.connection, name, tx.now_us)
 
 
 def told(platform: Platform, actor: Actor, name: str, days: int) -> NodeHealthTold:
