@@ -28,7 +28,7 @@ def bmc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
         pytest.skip("sushy-emulator is not installed")
     where = tmp_path_factory.mktemp("bmc")
     certificate, key, sha256 = outside.certificate(where)
-    with outside.emulator(where, ["gpu1"], (certificate, key)) as address:
+    with outside.emulator(where, ["gpu1"], (certificate, key), 0) as address:
         yield address, sha256
 
 

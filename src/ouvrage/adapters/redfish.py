@@ -23,7 +23,7 @@ from ouvrage.model.power import OFF, ON, UNKNOWN_STATE, LogPage, PowerLimit, Rea
 
 Told = TypeVar("Told")
 
-_STATES = {"On": ON, "Off": OFF}
+STATES = {"On": ON, "Off": OFF}
 _ODD = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What the library stumbles over where an answer is JSON and no Redfish."""
 _MOST_SENSORS = 128
@@ -72,7 +72,7 @@ class Redfish:
     def state(self) -> str:
         """What the system says; between the two it says neither."""
         with self._asking():
-            return _STATES.get(str(self._system().json.get("PowerState")), UNKNOWN_STATE)
+            return STATES.get(str(self._system().json.get("PowerState")), UNKNOWN_STATE)
 
     def turn_on(self) -> None:
         """``On``; ``ForceOn`` where it knows only that."""
@@ -197,16 +197,21 @@ class Redfish:
             etag = self._link.get(address).headers.get("ETag")
             self._link.patch(address, data=body, etag=etag)
 
-    def _system(self) -> Any:
-        """The system, read anew."""
+    def _signed_in(self) -> Any:
+        """The service, which is told with each request who asks."""
         if self._root is None:
             user, secret = self._where.user, self._where.password
             signed = self._lib.sign_in(
                 user, secret() if secret else None, session=self._where.session
             )
             self._root = self._sushy.Sushy(self._where.address, connector=self._link, auth=signed)
+        return self._root
+
+    def _system(self) -> Any:
+        """The system, read anew."""
+        root = self._signed_in()
         path = self._path or (self._where.system and f"/redfish/v1/Systems/{self._where.system}")
-        system = self._root.get_system(path)
+        system = root.get_system(path)
         self._path = system.path
         self.quirk = self._quirk_of(
             str(system.json.get("Manufacturer")), str(system.json.get("Model"))

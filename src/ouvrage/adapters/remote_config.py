@@ -21,7 +21,7 @@ from ouvrage.adapters.ipmi import LOCAL, Bmc, Ipmi
 from ouvrage.adapters.plugs import Shelly, Socket, Tasmota
 from ouvrage.adapters.power_order import Pace
 from ouvrage.adapters.power_port import PowerFault, PowerPort
-from ouvrage.adapters.power_quirks import quirk_for
+from ouvrage.adapters.power_quirks import Quirk, quirk_for
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
@@ -38,13 +38,15 @@ EXAMPLE = (
 )
 _KEYS = {
     "kind": str, "address": str, "user": str, "password": str, "pin": str, "ca": str, "login": str, "system": str,
-    "maker": str, "model": str, "cipher": int, "outlet": int, "timeout_s": int, "off_s": int, "look_s": int, "restore": str,
+    "maker": str, "model": str, "cipher": int, "pdu": str, "timeout_s": int, "off_s": int, "look_s": int, "restore": str,
 }  # fmt: skip
 _ONLY = {
     "pin": ("redfish",), "ca": ("redfish",), "login": ("redfish",), "system": ("redfish",),
-    "cipher": ("ipmi",), "outlet": ("shelly", "tasmota"),
+    "cipher": ("ipmi",), "outlet": ("redfish", "shelly", "tasmota"), "pdu": ("redfish",),
 }  # fmt: skip
 _PIN = re.compile(r"sha256:([0-9a-f]{64})")
+_ID = re.compile(r"(?!\.+$)[^/?#\x00-\x20\x7f]{1,128}")
+"""One step of a path: what would lead elsewhere in the service is none."""
 _COMMAND_S = 20
 _LONGEST = 4096
 
@@ -104,9 +106,10 @@ def _remote(node: str, entry: Any, file: str) -> Remote:
     if not isinstance(entry, dict):
         raise refuse("file", f"{node} is no table", EXAMPLE)
     for name, value in entry.items():
-        wanted = _KEYS.get(name)
+        wanted = _outlet_is(entry) if name == "outlet" else _KEYS.get(name)
         if wanted is None:
-            raise refuse("key", f"nothing is called {name!r}", f"known are {', '.join(_KEYS)}")
+            known = ", ".join((*_KEYS, "outlet"))
+            raise refuse("key", f"nothing is called {name!r}", f"known are {known}")
         if type(value) is not wanted:
             raise refuse("value", f"{name} is no {'number' if wanted is int else 'text'}", EXAMPLE)
     kind = entry.get("kind")
@@ -120,6 +123,11 @@ def _remote(node: str, entry: Any, file: str) -> Remote:
     _check_values(entry, refuse)
     address = _address(kind, str(entry.get("address", "")), entry, refuse)
     return Remote(node=node, kind=kind, address=address, settings=entry, where=where)
+
+
+def _outlet_is(entry: Mapping[str, Any]) -> type:
+    """A plug counts its relays; a rack's unit has names for its outlets."""
+    return str if entry.get("kind") == "redfish" else int
 
 
 Refuse = Callable[[str, str, str], OuvrageError]
@@ -148,6 +156,13 @@ def _check_values(entry: Mapping[str, Any], refuse: Refuse) -> None:
         )
     if entry.get("restore", "on") not in RESTORES:
         raise refuse("restore", f"restore is {entry['restore']!r}", f"one of {', '.join(RESTORES)}")
+    if "pdu" in entry and "outlet" not in entry:
+        raise refuse("key", "pdu names no outlet", 'pdu = "1" goes with outlet = "A1"')
+    if "outlet" in entry and "system" in entry:
+        raise refuse("key", "system and outlet are two ways to one machine", "name one of them")
+    for name in ("pdu", "outlet", "system"):
+        if isinstance(entry.get(name), str) and not _ID.fullmatch(entry[name]):
+            raise refuse("value", f"{name} is {entry[name][:80]!r}", "its id, as the service has it")
     for name, least, most in (
         ("timeout_s", 1, 120),
         ("off_s", 0, 600),
@@ -155,7 +170,7 @@ def _check_values(entry: Mapping[str, Any], refuse: Refuse) -> None:
         ("outlet", 0, 63),
         ("cipher", 0, 17),
     ):
-        if name in entry and not least <= entry[name] <= most:
+        if isinstance(entry.get(name), int) and not least <= entry[name] <= most:
             raise refuse("value", f"{name} is {entry[name]}", f"{least} to {most}")
 
 
@@ -206,13 +221,20 @@ def power_port_of(remote: Remote) -> PowerPort:
     user, timeout = given.get("user"), given.get("timeout_s")
     if remote.kind == "redfish":
         from ouvrage.adapters.redfish import Redfish, Where
+        from ouvrage.adapters.redfish_outlet import RackOutlet
 
         where = Where(
             address=remote.address, user=user, password=password, ca=given.get("ca"), system=given.get("system"),
             pin=given["pin"].removeprefix("sha256:") if "pin" in given else None,
             session=given.get("login") == "session", timeout_s=timeout or 20,
         )  # fmt: skip
-        return Redfish(where, lambda told, kind: quirk_for("redfish", maker or told, model or kind))
+
+        def quirk(told: str, kind: str) -> Quirk:
+            return quirk_for("redfish", maker or told, model or kind)
+
+        if "outlet" in given:
+            return RackOutlet(where, quirk, given.get("pdu", "1"), given["outlet"])
+        return Redfish(where, quirk)
     if remote.kind == "ipmi":
         host, _, port = (
             remote.address.rpartition(":") if remote.address != LOCAL else (LOCAL, "", "0")

@@ -387,7 +387,7 @@ def _carried(to: Reached, order: str, hard: bool, why: str) -> Carried:
 
 def ordered_at(remote: Remote) -> str:
     """What one order at a time is given to: a machine. Others behind the same BMC or strip may be ordered meanwhile."""
-    part = remote.settings.get("system", remote.settings.get("outlet", ""))
+    part = [remote.settings.get(name, "") for name in ("system", "pdu", "outlet")]
     return f"order {remote.address} {part}"
 
 
