@@ -40,7 +40,11 @@ def made(
             address, kind, more = request.getfixturevalue("bmc_ipmi"), "ipmi", "cipher = 3\n"
         elif name == "rack":
             bmc = Bmc()
-            address, kind, more = stack.enter_context(outside.serving(bmc)), "redfish", 'outlet = "A2"\n'
+            address, kind, more = (
+                stack.enter_context(outside.serving(bmc)),
+                "redfish",
+                'outlet = "A2"\n',
+            )
             stack.callback(lambda: _others_stay_on(bmc))
         else:
             form, outlet = PLUGS[name]

@@ -207,9 +207,9 @@ def test_an_answer_packed_twice_is_not_unpacked(tmp_path: Path) -> None:
     import gzip
 
     packed = gzip.compress(gzip.compress(b" " * (1 << 20)))
-    with outside.serving(lambda *_: (200, {"Content-Encoding": "gzip, gzip"}, packed)) as address:
-        with pytest.raises(PowerFault) as told:
-            port_at(tmp_path, "redfish", address).state()
+    answer = (200, {"Content-Encoding": "gzip, gzip"}, packed)
+    with outside.serving(lambda *_: answer) as address, pytest.raises(PowerFault) as told:
+        port_at(tmp_path, "redfish", address).state()
     assert told.value.kind == "garbled"
     assert "packed" in str(told.value)
 

@@ -57,6 +57,7 @@ def told(home: Path, text: str) -> OuvrageError:
         ('kind = "redfish"\naddress = "https://[::1"', "remote/address"),
         ('kind = "redfish"\naddress = "https://10.0.0.21:99999999"', "remote/address"),
         ('kind = "redfish"\naddress = "https://10.0.0.21:x"', "remote/address"),
+        ('kind = "redfish"\naddress = "https://[1:2]"', "remote/address"),
         ('kind = "redfish"\naddress = "https://10.0.0.21\\u001b[2J"', "remote/address"),
         ('kind = "redfish"\naddress = "https://10.0.0.21\\u0000"', "remote/address"),
         (f'{REDFISH}login = "digest"', "remote/login"),
@@ -173,7 +174,18 @@ def test_a_quirk_that_is_none_is_refused() -> None:
     assert quirk.off_s == 30
 
 
-@pytest.mark.parametrize("text", ["node = 3", "[node]\ngpu1 = 3", "[nodes.gpu1]", "[node.gpu1]\nkind = 3", "\x00", "[node.gpu1", "\ufeff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node = 3",
+        "[node]\ngpu1 = 3",
+        "[nodes.gpu1]",
+        "[node.gpu1]\nkind = 3",
+        "\x00",
+        "[node.gpu1",
+        "\ufeff",
+    ],
+)
 def test_a_file_in_no_form_is_refused_with_what_is_wrong(tmp_path: Path, text: str) -> None:
     (tmp_path / "remote.toml").write_text(text, encoding="utf-8")
     if text == "\ufeff":

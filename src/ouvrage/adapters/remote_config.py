@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ouvrage.adapters.ipmi import LOCAL, Bmc, Ipmi
 from ouvrage.adapters.plugs import Shelly, Socket, Tasmota
@@ -47,6 +47,7 @@ _ONLY = {
 _PIN = re.compile(r"sha256:([0-9a-f]{64})")
 _ID = re.compile(r"(?!\.+$)[^/?#\x00-\x20\x7f]{1,128}")
 """One step of a path: what would lead elsewhere in the service is none."""
+_URL = re.compile(r"https?://(?:[0-9A-Za-z][0-9A-Za-z._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/?")
 _COMMAND_S = 20
 _LONGEST = 4096
 
@@ -78,7 +79,7 @@ def remotes(home: Path) -> dict[str, Remote]:
     if odd or not isinstance(nodes, dict):
         raise OuvrageError(
             "remote/file",
-            f"{file} has no place for {', '.join(odd)}",
+            f"{file} has no place for {', '.join(odd) or 'node other than as tables'}",
             hint=f"write it like this:\n{EXAMPLE}",
         )
     return {name: _remote(name, entry, str(file)) for name, entry in nodes.items()}
@@ -156,13 +157,7 @@ def _check_values(entry: Mapping[str, Any], refuse: Refuse) -> None:
         )
     if entry.get("restore", "on") not in RESTORES:
         raise refuse("restore", f"restore is {entry['restore']!r}", f"one of {', '.join(RESTORES)}")
-    if "pdu" in entry and "outlet" not in entry:
-        raise refuse("key", "pdu names no outlet", 'pdu = "1" goes with outlet = "A1"')
-    if "outlet" in entry and "system" in entry:
-        raise refuse("key", "system and outlet are two ways to one machine", "name one of them")
-    for name in ("pdu", "outlet", "system"):
-        if isinstance(entry.get(name), str) and not _ID.fullmatch(entry[name]):
-            raise refuse("value", f"{name} is {entry[name][:80]!r}", "its id, as the service has it")
+    _check_places(entry, refuse)
     for name, least, most in (
         ("timeout_s", 1, 120),
         ("off_s", 0, 600),
@@ -174,6 +169,19 @@ def _check_values(entry: Mapping[str, Any], refuse: Refuse) -> None:
             raise refuse("value", f"{name} is {entry[name]}", f"{least} to {most}")
 
 
+def _check_places(entry: Mapping[str, Any], refuse: Refuse) -> None:
+    """What of a service is meant: a system or an outlet, by an id that is one step of a path."""
+    if "pdu" in entry and "outlet" not in entry:
+        raise refuse("key", "pdu names no outlet", 'pdu = "1" goes with outlet = "A1"')
+    if "outlet" in entry and "system" in entry:
+        raise refuse("key", "system and outlet are two ways to one machine", "name one of them")
+    for name in ("pdu", "outlet", "system"):
+        if isinstance(entry.get(name), str) and not _ID.fullmatch(entry[name]):
+            raise refuse(
+                "value", f"{name} is {entry[name][:80]!r}", "its id, as the service has it"
+            )
+
+
 def _address(kind: str, address: str, entry: Mapping[str, Any], refuse: Refuse) -> str:
     """The address as it is used. One that holds a user or a password is refused without being repeated."""
     if "@" in address:
@@ -182,9 +190,8 @@ def _address(kind: str, address: str, entry: Mapping[str, Any], refuse: Refuse) 
         )
     if kind == "ipmi":
         return _host_and_port(address, refuse)
-    parts = urlsplit(address)
-    good = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
-    if not good or parts.query or parts.fragment:
+    parts = _parts(address)
+    if parts is None:
         raise refuse(
             "address",
             f"{address[:80]!r} is no address",
@@ -198,6 +205,15 @@ def _address(kind: str, address: str, entry: Mapping[str, Any], refuse: Refuse) 
     if "pin" in entry and parts.scheme != "https":
         raise refuse("pin", "there is no certificate to pin over http", "use https://")
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _parts(address: str) -> SplitResult | None:
+    """A URL that names a host and nothing behind it; None for any other text."""
+    try:
+        parts = urlsplit(address)
+        return None if not _URL.fullmatch(address) or parts.port == 0 else parts
+    except ValueError:  # what stands in brackets is no address, or the port none
+        return None
 
 
 def _host_and_port(address: str, refuse: Refuse) -> str:
@@ -307,7 +323,7 @@ def _in_file(name: str) -> Found:
 
     try:
         path = Path(name).expanduser()
-        with open(path, encoding="utf-8", opener=unwaiting) as file:  # noqa: PTH123 - Path.open takes no opener
+        with open(path, encoding="utf-8", opener=unwaiting) as file:
             held = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(held):
                 return "", f"{path} is no file"

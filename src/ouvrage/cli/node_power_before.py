@@ -48,15 +48,16 @@ def last_unended(node: str) -> str | None:
         return None
     try:
         with opened() as ledger:
-            given = in_force(ledger.store.records(kind=PowerOrdered.KIND))
+            given = list(ledger.store.records(kind=PowerOrdered.KIND))
     except OuvrageError:  # a look at a machine does not depend on a ledger
         return None
+    place = {each.fact.key: number for number, each in enumerate(given)}  # a clock may be set back
     mine = [
-        (each.fact.valid_from, value)
-        for each in given
+        (place[each.fact.key], each.fact.valid_from, value)
+        for each in in_force(given)
         if isinstance(value := read(each.fact), PowerOrdered) and value.node == node
     ]
-    at_us, last = max(mine, key=lambda each: each[0], default=(0, None))
+    _, at_us, last = max(mine, key=lambda each: each[0], default=(0, 0, None))
     if last is None or last.outcome != ORDERED:
         return None
     return f"{last.order} at {utc_text(at_us)[:19]}Z, not ended: it goes on now, or was cut off; see that the machine is as you want it"
