@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 import string
 from decimal import Decimal
 from pathlib import Path
@@ -287,7 +288,7 @@ def test_every_field_of_a_job_has_a_flag_and_stands_in_the_guide():
     names = {units.get(f.name, f.name) for f in FIELDS}
     timed = {f"{name}_us" for name in ("time_limit", "grace", "deadline", "stop_idle")}
     plain = {
-        name.removesuffix("_us") if name in timed else name for name in JobSpec.__dataclass_fields__
+        each.name.removesuffix("_us") if each.name in timed else each.name for each in fields(JobSpec)
     }
     assert plain == names
 
