@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 import string
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -288,7 +288,8 @@ def test_every_field_of_a_job_has_a_flag_and_stands_in_the_guide():
     names = {units.get(f.name, f.name) for f in FIELDS}
     timed = {f"{name}_us" for name in ("time_limit", "grace", "deadline", "stop_idle")}
     plain = {
-        each.name.removesuffix("_us") if each.name in timed else each.name for each in fields(JobSpec)
+        each.name.removesuffix("_us") if each.name in timed else each.name
+        for each in fields(JobSpec)
     }
     assert plain == names
 
