@@ -244,9 +244,7 @@ def desk_in(state: Path) -> Desk:
     """What was told and what waits; empty where nothing was told yet. Raises ``OuvrageError`` for a spoilt file."""
     try:
         told = json.loads((state / DESK).read_bytes())
-        waiting = tuple(
-            Waiting(**{**each, "left": tuple(each["left"])}) for each in told["waiting"]
-        )
+        waiting = tuple(_waiting(each) for each in told["waiting"])
         return Desk(told=told["told"], waiting=waiting, given_up=told["given_up"])
     except FileNotFoundError:
         return Desk()
@@ -255,6 +253,13 @@ def desk_in(state: Path) -> Desk:
             "agent/alerts", f"{state / DESK} is not what was told: {type(error).__name__}",
             hint="put it aside; what counts now is told anew",
         ) from error  # fmt: skip
+
+
+def _waiting(told: dict[str, Any]) -> Waiting:
+    return Waiting(
+        message=told["message"], left=tuple(told["left"]), tries=told["tries"],
+        due_us=told["due_us"], said=told["said"],
+    )  # fmt: skip
 
 
 def _keep(state: Path, desk: Desk) -> None:
