@@ -55,7 +55,9 @@ class Heard:
     def fences(self) -> bool:
         """Whether it wants its part kept from new work."""
         said = self.verdict
-        return not said.shadow and (said.verdict == CRITICAL or said.action == "drain")
+        return not said.shadow and (
+            said.verdict == CRITICAL or said.fence != "none" or said.action == "drain"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,4 +200,5 @@ def stated(watch: Watch, node: str, epoch: int) -> Verdict:
         boot=watch.boot,
         epoch=epoch,
         shadow=watch.shadow,
+        fence=result.fence if watch.shadow or watch.verdict == result.verdict else "none",
     )

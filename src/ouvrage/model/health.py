@@ -41,6 +41,9 @@ RUNGS = ("restart_job", "gpu_reset", "reboot", "power_cycle", "diagnostic", "rep
 ACTIONS = ("none", *RUNGS, "drain", "update_software", "look")
 """What a check asks for: a rung, or to end with running work, to update, to look at it in the next window."""
 
+FENCES = ("none", "drain", "now")
+"""What a finding keeps away: nothing, new work, new work while what runs is in doubt."""
+
 OUTCOMES = ("done", "failed", "refused", "dry_run", "waiting")
 
 
@@ -68,7 +71,8 @@ class CheckResult:
 
     ``verdict`` is one of ``VERDICTS``, ``action`` of ``ACTIONS``. ``reasons`` are sentences, the weightiest first;
     ``evidence`` the values they stand on; ``rule`` names the rule of the tables that decided; ``device`` is the part
-    it is about, None for the whole machine. ``at_drain`` is an action for when the work on it has ended.
+    it is about, None for the whole machine. ``at_drain`` is an action for when the work on it has ended;
+    ``fence`` is one of ``FENCES``.
     """
 
     check: str
@@ -77,6 +81,7 @@ class CheckResult:
     evidence: tuple[Named, ...] = ()
     action: str = "none"
     at_drain: str = "none"
+    fence: str = "none"
     reasons: tuple[str, ...] = ()
     rule: str = ""
     grade: Grade = Grade.MEASURED
@@ -88,10 +93,12 @@ class Verdict:
 
     ``code`` names the rule or the error's number, ``action`` what it asks for. ``boot`` and ``epoch`` say what the
     verdict knew: one of an older boot or epoch moves nothing. ``shadow``: the rule is on trial and only reports.
+    ``fence`` is one of ``FENCES``, and keeps new work away also where the verdict is no CRITICAL.
     """
 
     KIND: ClassVar[str] = "health.verdict"
     VERSION: ClassVar[int] = 1
+    LATER: ClassVar[Mapping[str, object]] = {"fence": "none"}
 
     node: str
     device: str | None
@@ -104,6 +111,7 @@ class Verdict:
     boot: str
     epoch: int
     shadow: bool
+    fence: str = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
