@@ -1,7 +1,8 @@
 """Tells people what became of this machine, without any server: by a signed webhook and by e-mail.
 
 Decides that a message is on the disk before it is sent and leaves it when its receiver has it, so that none is lost and a
-repeated one has the same id; that each channel gets them in their order; and that no password travels in the clear. It is a process of
+repeated one has the same id; that each channel gets them in their order; and that no password travels in the clear. A full disk keeps
+nobody from being told: a reserve is given up for it, and without room it is told all the same, perhaps twice. It is a process of
 its own, started when the view has changed, so that no receiver is ever waited for by what watches. Exit code 0: all is told; 1: later.
 
     python -m ouvrage.agent.probing.alerting --state DIR [--test]
@@ -19,6 +20,7 @@ import smtplib
 import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from email.message import EmailMessage
 from pathlib import Path
@@ -45,7 +47,8 @@ from ouvrage.base.time import SECOND
 from ouvrage.model.health import CRITICAL, OK, WARN
 from ouvrage.store.samples import write_whole
 
-DESK, LOCK = "alerts.json", "alerts.lock"
+DESK, LOCK, RESERVE = "alerts.json", "alerts.lock", "alerts.reserve"
+_RESERVE_BYTES = 1 << 16
 _NEAR = tuple(
     ipaddress.ip_network(each)
     for each in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
@@ -262,8 +265,23 @@ def _waiting(told: dict[str, Any]) -> Waiting:
     )  # fmt: skip
 
 
-def _keep(state: Path, desk: Desk) -> None:
-    write_whole(state / DESK, json.dumps(asdict(desk), ensure_ascii=False).encode())
+def _keep(state: Path, desk: Desk) -> bool:
+    """Bring the desk to the disk, on a full one into the room that was laid aside; whether it is there."""
+    data = json.dumps(asdict(desk), ensure_ascii=False).encode()
+    for _ in range(2):
+        with suppress(OSError):
+            write_whole(state / DESK, data)
+            return True
+        with suppress(OSError):
+            (state / RESERVE).unlink()
+    return False
+
+
+def _lay_aside(state: Path) -> None:
+    """Keep some room for a day when the disk is full; without it people are told all the same."""
+    if not (state / RESERVE).exists():
+        with suppress(OSError):
+            write_whole(state / RESERVE, bytes(_RESERVE_BYTES))
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -276,12 +294,14 @@ def main(words: Sequence[str] | None = None) -> int:
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
         desk = alert(state, channels_in(state))
+        kept = _keep(state, desk)
+        _lay_aside(state)
     except (OuvrageError, OSError) as error:
         sys.stderr.write(f"ouvrage agent: {error}\n")
         return 1
     for each in desk.waiting:
         sys.stderr.write(f"ouvrage agent: alert {each.message['id']} waits: {each.said}\n")
-    return int(bool(desk.waiting))
+    return int(bool(desk.waiting) or not kept)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ouvrage import __version__
-from ouvrage.adapters.clock import monotonic_us, now_us
+from ouvrage.adapters.clock import monotonic_us
 from ouvrage.agent.probing.heart import last_beat
 from ouvrage.agent.probing.now import CheckNow, Now, read_now
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
+from ouvrage.health.ladder import runbook_of
 from ouvrage.model.health import VERDICTS
 
 _LONGEST, _PIECES, _PATIENCE_S = 2048, 4, 2.0
@@ -30,7 +31,7 @@ _HELP = {
     "ouvrage_agent_heartbeat_age_seconds": ("gauge", "Since the watch's heart beat last; it beats each 5 s."),
     "ouvrage_agent_view_age_seconds": ("gauge", "Since the watch last wrote down what it sees."),
     "ouvrage_node_check_verdict": ("gauge", "What counts now: 0 OK, 1 WARN, 2 CRITICAL, 3 UNKNOWN."),
-    "ouvrage_node_check_info": ("gauge", "The rule that decided and the action that it asks for."),
+    "ouvrage_node_check_info": ("gauge", "The rule that decided, the action that it asks for, its page of docs/runbooks."),
     "ouvrage_node_check_since_timestamp_seconds": ("gauge", "When the verdict began to count."),
     "ouvrage_node_check_latched": ("gauge", "1: it stays until it is verified."),
     "ouvrage_node_check_evidence": ("gauge", "A value that the verdict stands on, as it was read."),
@@ -45,10 +46,10 @@ NAMES = tuple(_HELP)
 Series = tuple[str, dict[str, str], float]
 
 
-def page_of(now: Now | None, beat_age_us: int | None, at_us: int) -> str:
-    """The page. ``beat_age_us`` None: the heart has not beaten in this boot; ``now`` None: nothing was looked at yet."""
+def page_of(now: Now | None, beat_age_us: int | None, now_us: int) -> str:
+    """The page; ``now_us`` is since boot. ``beat_age_us`` None: the heart has not beaten; ``now`` None: nothing was looked at yet."""
     found: dict[str, list[Series]] = {}
-    for each in _series(now, beat_age_us, at_us):
+    for each in _series(now, beat_age_us, now_us):
         found.setdefault(each[0], []).append(each)
     lines: list[str] = []
     for name, (sort, words) in _HELP.items():
@@ -58,14 +59,14 @@ def page_of(now: Now | None, beat_age_us: int | None, at_us: int) -> str:
     return "\n".join([*lines, ""])
 
 
-def _series(now: Now | None, beat_age_us: int | None, at_us: int) -> Iterator[Series]:
+def _series(now: Now | None, beat_age_us: int | None, now_us: int) -> Iterator[Series]:
     if beat_age_us is not None:
         yield "ouvrage_agent_heartbeat_age_seconds", {}, beat_age_us / SECOND
     if now is None:
         return
     node = {"node": now.node}
     yield "ouvrage_agent_info", {**node, "boot": now.boot, "version": __version__}, 1
-    yield "ouvrage_agent_view_age_seconds", node, (at_us - now.at_us) / SECOND
+    yield "ouvrage_agent_view_age_seconds", node, (now_us - now.monotonic_us) / SECOND
     for what, count in (("telemetry", now.dropped.telemetry), ("facts", now.dropped.facts)):
         yield "ouvrage_agent_dropped_total", {**node, "what": what}, count
     for probe in now.probes:
@@ -83,7 +84,12 @@ def _series(now: Now | None, beat_age_us: int | None, at_us: int) -> Iterator[Se
 def _checked(check: CheckNow, node: dict[str, str]) -> Iterator[Series]:
     about = {**node, "check": check.check, "device": check.device or ""}
     yield "ouvrage_node_check_verdict", about, VERDICTS.index(check.verdict)
-    yield "ouvrage_node_check_info", {**about, "code": check.code, "action": check.action}, 1
+    runbook = runbook_of(check.action) or "index"
+    yield (
+        "ouvrage_node_check_info",
+        {**about, "code": check.code, "action": check.action, "runbook": runbook},
+        1,
+    )
     yield "ouvrage_node_check_since_timestamp_seconds", about, check.since_us / SECOND
     yield "ouvrage_node_check_latched", about, float(check.latched)
     for each in _numbers(check):
@@ -121,7 +127,7 @@ def page_in(state: Path) -> str:
     except OuvrageError:
         now = None
     told = None if beat is None else max(0, now_mono - int(beat["monotonic_us"]))
-    return page_of(now, told, now_us())
+    return page_of(now, told, now_mono)
 
 
 class Exposition(threading.Thread):
