@@ -2,7 +2,8 @@
 
 Each module is run as its own process, so that one does not warm the caches or fill the memory of the
 next, and is shown as it speaks. With ``--write`` the words, the date and the machine go to
-``docs/reference/benchmarks.md``: a number without its machine says nothing.
+``docs/reference/benchmarks.md``, in place of what the same measurements said before: a number without its
+machine says nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def main() -> int:
         if code:
             failed.append(name)
     if options.write and not failed:
-        PAGE.write_text(_page(said), "utf-8")
+        PAGE.write_text(
+            _page({**_before(), **{name: _dated(each) for name, each in said.items()}}), "utf-8"
+        )
         print(f"kept in {PAGE.relative_to(HERE.parent)}")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
@@ -61,14 +64,27 @@ def _measure(name: str) -> tuple[int, str]:
     return running.returncode, "\n".join(lines)
 
 
+def _before() -> dict[str, str]:
+    """What the page has of each measurement."""
+    parts = PAGE.read_text("utf-8").split("\n## ")[1:] if PAGE.is_file() else []
+    return {name: words.strip() for name, _, words in (part.partition("\n") for part in parts)}
+
+
+def _dated(words: str) -> str:
+    """What a measurement said, with its day and its machine."""
+    day, load = datetime.now(timezone.utc).date(), os.getloadavg()[1]
+    return (
+        f"Measured on {day} with Python {platform.python_version()} on {_machine()}; "
+        f"{load:.1f} programs wanted a core meanwhile.\n\n```text\n{words.strip()}\n```"
+    )
+
+
 def _page(said: dict[str, str]) -> str:
-    day = datetime.now(timezone.utc).date()
     head = (
         "# Benchmarks\n\n"
-        "Written by `make bench WRITE=1`. Ratios are taken within one run, on one machine.\n\n"
-        f"Measured on {day} with Python {platform.python_version()} on {_machine()}."
+        "Written by `make bench WRITE=1`. Ratios are taken within one run, on one machine."
     )
-    parts = [f"## {name}\n\n```text\n{words.strip()}\n```" for name, words in said.items()]
+    parts = [f"## {name}\n\n{words}" for name, words in sorted(said.items())]
     return "\n\n".join([head, *parts]) + "\n"
 
 

@@ -2,9 +2,11 @@
 # Install the Debian packages that are needed and not here. `debian.sh run`: what sandboxes are made
 # with, for `make run`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
 # on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
-# podman with runc, Chromium, which reads the console, and a simulated BMC with ipmitool. What cannot
-# be installed is named; the tests that need it are skipped and say so, and `make run` works without a
-# sandbox.
+# podman with runc, Chromium, which reads the console, a simulated BMC with ipmitool, and what a service
+# of the whole machine would be made of (OpenSSH's server, Slurm with its accounting, MariaDB): those only
+# in a container without systemd, which would start them for everybody; the tests start their own on the
+# loopback. What cannot be installed is named; the tests that need it are skipped and say so, and `make run`
+# works without a sandbox.
 set -eu
 
 what=${1:-test}
@@ -12,6 +14,11 @@ wanted=""
 pairs="bwrap:bubblewrap mkfs.ext4:e2fsprogs"
 if [ "$what" = test ]; then
   pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
+  pairs="$pairs ssh:openssh-client unshare:util-linux"
+  if [ ! -d /run/systemd/system ]; then
+    pairs="$pairs sshd:openssh-server slurmctld:slurmctld slurmd:slurmd sacct:slurm-client"
+    pairs="$pairs slurmdbd:slurmdbd slurmrestd:slurmrestd munged:munge mariadbd:mariadb-server"
+  fi
   pairs="$pairs ipmitool:ipmitool ipmi_sim:openipmi"
   wanted="postgresql-15"
   for server in /usr/lib/postgresql/*/bin/initdb; do
@@ -22,6 +29,9 @@ fi
 for pair in $pairs; do
   [ -x "/usr/bin/${pair%%:*}" ] || [ -x "/usr/sbin/${pair%%:*}" ] || wanted="$wanted ${pair#*:}"
 done
+case $wanted in # what has no program of its own
+  *slurmdbd*) wanted="$wanted slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin" ;;
+esac
 [ -n "$wanted" ] || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

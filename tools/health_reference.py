@@ -1,4 +1,4 @@
-"""Write ``docs/reference/xid.md`` and ``health-thresholds.md`` from the tables that verdicts are made from.
+"""Write ``docs/reference/xid.md``, ``health-thresholds.md``, ``audit.md`` and ``work-classes.md`` from the tables they stand on.
 
 The data files are the only source, so that the pages and ``ouvrage check`` cannot say different things. What
 public tables make of a code stands beside ours, by the name of its source.
@@ -11,8 +11,10 @@ from collections.abc import Iterable
 
 from generated import keep
 
+from ouvrage.adapters.audit_tables import audit_table, need_table
 from ouvrage.adapters.health_tables import thresholds, xid_table
 from ouvrage.base.numbers import decimal_text
+from ouvrage.health.needs import Need
 from ouvrage.health.tables import Xid, XidTable
 
 XID_HEAD = """\
@@ -28,6 +30,26 @@ The order in which signals are believed: the driver's own recovery action; a GPU
 code; the flag of a failed row remap; a code of this table; counters; throttling. Why: [decision 221](../decisions/0221-whom-to-believe.md).
 """
 
+AUDIT_HEAD = """\
+<!-- Generated from src/ouvrage/health_data/host_audit.toml by tools/health_reference.py; do not edit. -->
+
+# What an audit holds against a machine
+
+The table of `ouvrage node audit`: version {version}, of {as_of}. A version carries a mend when it is at least the greatest one that is named, or
+at least the one of its own branch (1.2.9 is past 1.2.8, 1.3.2 is not past 1.3.3); a package that a distribution mended under an
+older number is named last. What your distribution mended beyond that: `--mended CVE`. A passed audit counts for {days} days.
+Whether a sandbox holds here is not read from versions: [it is tried out](../guides/sandbox.md).
+"""
+
+CLASS_HEAD = """\
+<!-- Generated from src/ouvrage/health_data/work_classes.toml by tools/health_reference.py; do not edit. -->
+
+# What each class of work needs
+
+The table of `ouvrage node qualify --for CLASS`: version {version}, of {as_of}. *If tried*: said where it was measured, and no reason to fail
+where it was not; everything else must be measured and hold. A machine whose GPUs cannot be read is taken as one with a single GPU.
+"""
+
 THRESHOLD_HEAD = """\
 <!-- Generated from src/ouvrage/health_data/thresholds.toml by tools/health_reference.py; do not edit. -->
 
@@ -40,8 +62,55 @@ better was found; a node's owner who measures better should change it.
 
 def main() -> int:
     """Write or compare the pages."""
-    return max(keep("docs/reference/xid.md", _xid_page()),
-               keep("docs/reference/health-thresholds.md", _threshold_page()))  # fmt: skip
+    return max(
+        keep("docs/reference/xid.md", _xid_page()),
+        keep("docs/reference/health-thresholds.md", _threshold_page()),
+        keep("docs/reference/audit.md", _audit_page()),
+        keep("docs/reference/work-classes.md", _class_page()),
+    )
+
+
+def _audit_page() -> str:
+    table = audit_table()
+    escapes = _table(
+        ("what is old", "CVE", "verdict", "what it lets somebody do", "mended in", "source"),
+        (
+            (e.component, e.cve, e.verdict, e.what, ", ".join((*e.fixed, *e.mended)), e.source)
+            for e in table.escapes
+        ),
+    )
+    services = _table(
+        ("port", "what it is", "verdict", "why"),
+        ((f"{s.port}/{s.protocol}", s.name, s.verdict, s.why) for s in table.services.values()),
+    )
+    head = AUDIT_HEAD.format(version=table.version, as_of=table.as_of, days=table.valid_days)
+    return "\n\n".join([head.rstrip(), "## Known ways out", escapes, "## Ports", services, ""]).rstrip() + "\n"  # fmt: skip
+
+
+def _class_page() -> str:
+    table = need_table()
+    checks = _table(
+        ("check", "code of its failure", "compared", "what to do"),
+        ((f"{t.id}: {t.words}", f"`{t.code}`", f"{t.operator} {t.unit}".strip(), t.remedy) for t in table.tests.values()),
+    )  # fmt: skip
+    parts = [CLASS_HEAD.format(version=table.version, as_of=table.as_of).rstrip()]
+    for name, words in table.classes.items():
+        needs = table.of(name)
+        rows = (
+            (table.tests[id].words, _amount(needs[id], table.tests[id].unit), "" if needs[id].needed else "if tried", needs[id].source)
+            for id in table.tests
+            if id in needs
+        )  # fmt: skip
+        parts += [f"## {name}", f"{words[0].upper()}{words[1:]}.", _table(("what", "needed", "", "source"), rows)]  # fmt: skip
+    return "\n\n".join([*parts, "## Checks and their codes", checks]) + "\n"
+
+
+def _amount(need: Need, unit: str) -> str:
+    per = {"machine": "", "gpu": " for each GPU", "gpu_gib": " for each GiB of the GPUs' memory"}
+    words = f"{decimal_text(need.value)} {unit}".rstrip() + per[need.per]
+    words += f", and {decimal_text(need.base)}" if need.base else ""
+    words += f", {decimal_text(need.least)} at least" if need.least is not None else ""
+    return words + (f", {decimal_text(need.most)} at most" if need.most is not None else "")
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -29,7 +29,7 @@ from bench.archive.rivals import Duck, Lite
 
 BATCH = 1_000
 TURN, TURNS = 40, 11
-RAW_TURNS, SUM_TURNS = 7, 400
+RAW_TURNS, SUM_TURNS = 9, 700
 KILLS, CUTS = 6, 200
 SQLITE_MOST = 1_000_000
 """Above so many rows SQLite is not asked: it is an order of magnitude behind well before."""

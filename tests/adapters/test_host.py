@@ -77,7 +77,7 @@ def test_without_nameless_files_a_named_one_is_gone_at_once(
 
     real = os.open
     monkeypatch.setattr(host_disk.os, "open", refuse)
-    descriptor, _ = host_disk._nameless(str(tmp_path))
+    descriptor, _ = host_disk.nameless(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
     assert len(opened) == 2
     os.close(descriptor)

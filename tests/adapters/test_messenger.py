@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ouvrage.adapters.messenger import address_fault, call, post
+from ouvrage.adapters.messenger import call, post
+from ouvrage.adapters.web_address import address_fault
 from tests.support.meter import until
 
 

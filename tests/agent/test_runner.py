@@ -31,7 +31,15 @@ class Agent:
 
     def start(self, *more: str) -> None:
         words = [sys.executable, "-m", "ouvrage", "agent", "run", "--state", str(self.state)]
-        words += ["--server", self.server.url, "--enrol-file", str(self.token), "--name", "here"]
+        words += [
+            "--server",
+            self.server.url,
+            "--enrol-file",
+            str(self.token),
+            "--name",
+            "here",
+            "--no-watch",
+        ]
         log = os.open(self.state.parent / "agent.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
         self.process = subprocess.Popen([*words, *more], env=environment, stdout=log, stderr=log)

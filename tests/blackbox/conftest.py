@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.blackbox.home import Home, home_in
+from tests.support.slurm import lab
+
+__all__ = ["homes", "lab", "ouvrage"]
 
 
 @pytest.fixture

@@ -153,6 +153,7 @@ def test_all_of_a_machine_and_what_it_does_not_have_is_left_out(
     value = said.json
     assert {part["check"] for part in value["parts"]} == {
         "xid", "gpu", "smart", "space", "mounts", "memory", "edac", "time",
+        "inventory",
     }  # fmt: skip
     by_name = {part["check"]: part for part in value["parts"]}
     assert by_name["gpu"]["rule"] == "gpu/none"

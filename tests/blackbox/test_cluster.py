@@ -106,8 +106,8 @@ def test_real_exports_come_in(homes):
     answer = large.inside(
         "import", "sacct", str(_sacct("sample-sacct-running-output-large.txt")), "--json"
     ).json
-    assert (answer["rows"], answer["new"], answer["distinct"]) == (5040, 1, 1)
-    assert len(large.facts()) == 1
+    assert (answer["rows"], answer["new"], answer["distinct"]) == (5040, 2, 1)
+    assert [fact[3] for fact in large.facts()] == ["cluster.job", "cluster.use"]
     hashes = {
         homes(name)
         .inside("import", "sacct", str(_sacct(f"sample-sacct-{name}.txt")), "--json")

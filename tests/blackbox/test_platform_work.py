@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.blackbox.home import COMMAND, Home, Said
+from tests.support.machine_tree import Machine
 from tests.support.orders import missing
 
 
@@ -88,6 +89,7 @@ def test_from_an_offer_to_a_finished_job(ouvrage: Home, state: Path, tmp_path: P
     leases = _good(owner("lease", "list", "--json")).json
     assert {lease["kind"] for lease in leases} == {"job"}
     assert all(lease["billable_us"] > 0 for lease in leases)
+    _plan_asks_the_server_what_stands_there(owner, tmp_path, "standard")
     # Each attempt is a run of the same id, and everything holds.
     books = replace(ouvrage, environment={**ouvrage.environment, "OUVRAGE_HOME": str(state)})
     runs = _good(books("report", shown["last"]["attempt"], "--json")).json
@@ -146,3 +148,20 @@ def test_a_lease_of_ones_own_a_queue_in_it_and_a_restart_in_between(
     books = replace(ouvrage, environment={**ouvrage.environment, "OUVRAGE_HOME": str(state)})
     verified = books("verify")
     assert verified.code == 0, verified.out
+
+
+def _plan_asks_the_server_what_stands_there(owner: Home, tmp_path: Path, offer: str) -> None:
+    """A patch plan of the node: free while nothing runs on it, in the way once a job does."""
+    node = owner("node", "list", "--json").json[0]["name"]
+    Machine(tmp_path / "tree", node=node).write()
+    (tmp_path / "apt.txt").write_text("Inst runc [1.1] (1.2 Debian-Security:12/stable [amd64])\n")
+    window = ("--from", "2020-01-01", "--to", "2090-01-01", "--why", "runc")
+    tree = ("--root", str(tmp_path / "tree"), "--updates", str(tmp_path / "apt.txt"))
+    asked = ("node", "patch", "plan", node, *tree, *window)
+    free = _good(owner.inside(*asked))
+    assert "nothing stands on it by then" in free.first
+    assert "leases       asked of the server" in free.out
+    _good(owner("job", "submit", "--offer", offer, "--", "sleep", "600"))
+    busy = _until(owner, *asked, holds=lambda said: said.code == 1)
+    assert "1 in the way of the window" in busy.first
+    assert "no end is known" in busy.out

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.blackbox.home import Home
+from tests.blackbox.platform_home import platform_of
 from tests.support.meter import until
-from tests.support.orders import missing
 
 
 @pytest.fixture
 def buyer(ouvrage: Home, tmp_path: Path) -> Iterator[Home]:
-    why = missing()
-    if why:
-        pytest.skip(why)
     state = tmp_path / "state"
-    started = ouvrage(
-        "up", "--state", str(state), "--listen", "127.0.0.1:0", "--detach", "--rented", "--rate", "3600/h",
-    )  # fmt: skip
-    assert started.code == 0, started.err
-    names = {
-        "OUVRAGE_URL": (state / "server.url").read_text().strip(),
-        "OUVRAGE_TOKEN_FILE": str(state / "owner.token"),
-    }
-    yield replace(ouvrage, environment={**ouvrage.environment, **names})
-    if ouvrage("down", "--state", str(state)).code:
-        os.kill(int((state / "server.pid").read_text()), signal.SIGKILL)
+    with platform_of(ouvrage, state, "--rented", "--rate", "3600/h") as made:
+        yield made
 
 
 def test_what_is_paid_for_and_stands_idle(buyer: Home) -> None:

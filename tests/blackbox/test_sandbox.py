@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.blackbox.home import Home
+from tests.blackbox.platform_home import platform_of
 from tests.support.meter import until
 from tests.support.orders import missing
 
 
 @pytest.fixture
 def owner(ouvrage: Home, tmp_path: Path) -> Iterator[Home]:
-    why = missing()
-    if why:
-        pytest.skip(why)
     state = tmp_path / "state"
     (state / "agent").mkdir(parents=True, mode=0o700)
     seen = tmp_path / "programs"
     seen.mkdir()
     (seen / "hello.txt").write_text("from the owner\n")
     (state / "agent" / "agent.toml").write_text(f'see = ["{seen}"]\n')
-    started = ouvrage("up", "--state", str(state), "--listen", "127.0.0.1:0", "--detach")
-    assert started.code == 0, started.err
-    names = {
-        "OUVRAGE_URL": (state / "server.url").read_text().strip(),
-        "OUVRAGE_TOKEN_FILE": str(state / "owner.token"),
-    }
-    yield replace(ouvrage, environment={**ouvrage.environment, **names})
-    if ouvrage("down", "--state", str(state)).code:
-        os.kill(int((state / "server.pid").read_text()), signal.SIGKILL)
+    with platform_of(ouvrage, state, "--no-agent") as made:
+        yield made
 
 
 def test_a_machine_runs_jobs_it_does_not_trust(owner: Home, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,26 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.blackbox.home import Home
+from tests.blackbox.platform_home import platform_of
 from tests.support.meter import until
-from tests.support.orders import missing
 from tests.support.served import SERVICE
 
 
 @pytest.fixture
 def owner(ouvrage: Home, tmp_path: Path) -> Iterator[Home]:
-    why = missing()
-    if why:
-        pytest.skip(why)
     state = tmp_path / "state"
-    started = ouvrage("up", "--state", str(state), "--listen", "127.0.0.1:0", "--detach")
-    assert started.code == 0, started.err
-    names = {
-        "OUVRAGE_URL": (state / "server.url").read_text().strip(),
-        "OUVRAGE_TOKEN_FILE": str(state / "owner.token"),
-    }
-    yield replace(ouvrage, environment={**ouvrage.environment, **names})
-    if ouvrage("down", "--state", str(state)).code:
-        os.kill(int((state / "server.pid").read_text()), signal.SIGKILL)
+    with platform_of(ouvrage, state) as made:
+        yield made
 
 
 def test_a_service_is_asked_and_its_tokens_have_a_cost(owner: Home, tmp_path: Path) -> None:

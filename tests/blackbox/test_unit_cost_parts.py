@@ -79,6 +79,8 @@ def test_what_no_fact_says_is_unknown_with_its_reason_and_never_nothing(spring: 
         in told
     )
     assert amounts(ask(spring, "--also", "storage=1.5"))["storage"] == Fraction("1.5")
+    taxed = ask(spring, "--also", "storage=1.5", "--also", "tax=8.5%")
+    assert near(str(amounts(taxed)["tax"]), (2 * WALL / 3600 + Fraction("1.5")) * Fraction("0.085"))
 
 
 def test_charges_of_a_cloud_s_bill_are_the_parts_that_their_columns_say(
@@ -106,6 +108,12 @@ def test_charges_of_a_cloud_s_bill_are_the_parts_that_their_columns_say(
     assert "1 more charge of it, 9.00 EUR, in no part: the runs have prices of their own" in told
     named = amounts(ask(spring, "--charges", "ResourceId=disk-2"))
     assert near(str(named["storage"]), Fraction("3.1") + 24 * WALL / 86_400)
+    taxed = ask(spring, "--also", "tax=20%")
+    assert near(str(taxed["total"]), Fraction("5.45") + Fraction("1.2") * 2 * WALL / 3600)
+    assert (
+        "20 % of the machines' price that nobody gives back"
+        in spring.inside(*ASK, "--also", "tax=20%").out
+    )
     both = amounts(ask(spring, "--also", "storage=1"))
     assert both["storage"] == Fraction("4.1")
     assert not set(spring.inside(*ASK, "--plain").out) & set("●◐○◌")
@@ -149,6 +157,7 @@ def test_energy_on_a_rented_machine_is_in_the_rent(spring: Home):
         (("--charges", "disk-1"), "goodput/charges"),
         (("--on", "node-9"), "goodput/node"),
         (("--also", "luck=1"), "goodput/also"),
+        (("--also", "storage=5%"), "goodput/also"),
     ],
 )
 def test_what_names_nothing_is_refused(spring: Home, more: tuple[str, ...], code: str):

@@ -12,6 +12,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.books.calendar import calendar, hours_by_state, leases_of
 from ouvrage.books.laws import calendar_breaches
 from ouvrage.books.record import owner_record
+from ouvrage.model.health import StateMove
 from ouvrage.model.occupancy import STATES, DeviceState
 from ouvrage.model.records import Withdrawal
 from ouvrage.model.sites import DevicePlaced, Node
@@ -232,3 +233,40 @@ def test_a_count_goes_to_the_devices_that_stand_there():
     owner.state("working", BEGIN, BEGIN + DAY, count=1)
     assert hours(owner, "a") == {"working": 6}
     assert hours(owner, "b") == {"unknown": 6, "working": 18}
+
+
+def test_what_was_fenced_is_down_until_it_is_found_well_with_its_reason():
+    owner = Owner().sets_up(2)
+    owner.state("working", BEGIN, BEGIN + DAY, Grade.MEASURED)
+    path = (
+        ("unknown", "fenced", 2, "xid is CRITICAL (xid-95)"),
+        ("fenced", "draining", 2, "what runs there may end"),
+        ("draining", "repairing", 5, "gpu_reset: the first rung"),
+        ("repairing", "verifying", 6, "gpu_reset was done"),
+        ("verifying", "healthy", 7, "every check finds it well"),
+    )
+    for epoch, (before, after, at, why) in reversed(list(enumerate(path, 1))):
+        owner.says(
+            StateMove(
+                node="n1", device="n1-gpu0", from_state=before, to_state=after, actor="automation",
+                reason=why, evidence=("f",), epoch=epoch,
+            ),
+            from_us=BEGIN + at * HOUR, to_us=BEGIN + at * HOUR,
+        )  # fmt: skip
+    assert states(owner) == [
+        ("working", 2, ""), ("down", 5, "xid is CRITICAL (xid-95)"), ("working", 17, "")
+    ]  # fmt: skip
+    assert hours(owner, "n1-gpu1") == {"working": 24}
+
+
+def test_a_window_of_maintenance_is_of_every_device_and_lasts_until_it_ended():
+    owner = Owner().sets_up(2)
+    owner.says(
+        StateMove(
+            node="n1", device=None, from_state="healthy", to_state="maintenance", actor="sam",
+            reason="maintenance: new fans", evidence=(), epoch=1,
+        ),
+        from_us=BEGIN + 20 * HOUR, to_us=BEGIN + 20 * HOUR,
+    )  # fmt: skip
+    for device in ("n1-gpu0", "n1-gpu1"):
+        assert hours(owner, device)["maintenance"] == 4

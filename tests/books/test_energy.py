@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from ouvrage.base.grades import Grade
 from ouvrage.books.account import account
 from ouvrage.books.cells import grid_of
-from ouvrage.books.energy import EnergyAccount, energy_of
+from ouvrage.books.energy import energy_of
 from ouvrage.books.laws import account_breaches, energy_breaches, statement_breaches
 from ouvrage.books.pnl import BY
 from ouvrage.books.tariffs import PriceBook
+from ouvrage.books.used import EnergyAccount
 from ouvrage.model.cash import CostBill
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.tariffs import Tariff, TariffBand

@@ -142,7 +142,7 @@ def test_rows_are_read_as_strictly_as_values():
         good, " " + good, good.replace("5", "5.0"), good.replace("5", "true"), good[:-1], good + "1",
         good.replace("meter", "other"), good.replace("{", '{"more":1,'), "[]", "7",
     ]  # fmt: skip
-    rows = list(rows_of(EnergyRead, payloads))
+    rows = list(rows_of(EnergyRead, payloads, "energy_j"))
     assert rows == [("m", "node:n", "wall", 5, "counter", 1)] * 2 + [None] * 8
     assert list(values_of("meter.energy", 1, payloads)) == [value] * 2 + [None] * 8
     assert list(values_of("meter.energy", 99, payloads)) == [None] * 10

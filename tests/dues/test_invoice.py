@@ -22,6 +22,8 @@ from ouvrage.books.dues.invoice import (
 from ouvrage.books.dues.laws import LAWS
 from ouvrage.books.dues.lease import amount_nano, amount_text, cost_until
 from ouvrage.books.period import period_named
+from ouvrage.console.invoice_view import shown
+from ouvrage.console.invoice_words import Language
 from ouvrage.model.dues import TenantInvoice
 from tests.dues.test_charging import OFFERS
 from tests.dues.world import NOV, H, S, World
@@ -70,6 +72,29 @@ def test_invoices_are_numbered_over_all_tenants_and_hold_each_charge_once():
     with pytest.raises(OuvrageError) as refused:
         world.issued()
     assert refused.value.code == "invoice/empty"
+
+
+def test_less_than_a_cent_goes_onto_the_next_invoice():
+    world = World.begun("acme")
+    world.leased(40 * S)
+    world.charged(NOV + H)
+    small = draft(world.record, "acme-id", NOVEMBER, {}, NOV + H)
+    assert (amount_text(small.charged), small.net, small.too_small) == ("0.003333333", 0, True)
+    words = shown(small, Language(code="en"))
+    assert (
+        words.headline
+        == "Draft invoice: 0.003333333\xa0EUR, less than 0.01\xa0EUR for November 2026"
+    )
+    assert any("go onto the next one" in note for note in words.notes)
+    assert "moins de 0,01\xa0EUR" in shown(small, Language(code="fr")).headline
+    with pytest.raises(OuvrageError) as refused:
+        world.issued()
+    assert refused.value.code == "invoice/below-a-cent"
+    world.leased(40 * S, from_us=NOV + 2 * H)
+    world.charged(DEC)
+    fact = world.issued()
+    assert (fact.net, fact.rounding, len(fact.charges)) == ("0.01", "0.003333334", 2)
+    assert breaches(world) == []
 
 
 def test_an_issued_invoice_is_made_again_as_it_was_whatever_came_since():

@@ -39,7 +39,7 @@ class Platform:
         )  # fmt: skip
         self.runner = Process(
             logs / "runner.txt", "agent", "run", "--state", str(state / "agent"),
-            "--server", self.url, "--enrol-file", "-",
+            "--server", self.url, "--enrol-file", "-", "--no-watch",
         )  # fmt: skip
 
     def start(self) -> Asker:

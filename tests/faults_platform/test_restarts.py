@@ -42,7 +42,7 @@ def test_a_server_killed_and_started_elsewhere_has_its_runner_again(tmp_path: Pa
     if why:
         pytest.skip(why)
     state, home = tmp_path / "state", Home(tmp_path / "home", dict(os.environ))
-    up = ("up", "--state", str(state), "--listen", "127.0.0.1:0", "--detach")
+    up = ("up", "--state", str(state), "--listen", "127.0.0.1:0", "--detach", "--no-agent")
     owner = None
     try:
         for number in range(2):

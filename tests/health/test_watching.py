@@ -164,3 +164,19 @@ def test_the_same_look_twice_is_one_and_an_older_one_is_none(
         if after.verdict == "OK" and not after.shadow:
             assert verdict in VERDICTS
         watch = after
+
+
+def test_a_first_look_without_an_answer_is_stated_as_unknown() -> None:
+    watch = watched([look(3, "UNKNOWN", "gpu-hang")])
+    assert (watch.verdict, watch.since_us) == ("UNKNOWN", 3 * S)
+    assert stated(watch, "n1", 0).code == "gpu-hang"
+
+
+def test_a_verdict_stands_on_another_reason_after_three_looks_that_give_it() -> None:
+    before = [look(1000 + n, "WARN", "xid-92") for n in range(3)]
+    after = [look(1010 + n, "WARN", "ecc-volatile") for n in range(3)]
+    assert stated(watched([*before, *after[:2]]), "n1", 0).code == "xid-92"
+    turned = stated(watched([*before, *after]), "n1", 0)
+    assert (turned.code, turned.since_us) == ("ecc-volatile", 1000 * S)
+    flapping = [look(2000 + n, "WARN", ("xid-92", "ecc-volatile")[n % 2]) for n in range(20)]
+    assert stated(watched([*before, *flapping]), "n1", 0).code == "xid-92"

@@ -22,8 +22,8 @@ def service(path: Path) -> dict[str, str]:
     return dict(parser["Service"])
 
 
-def test_there_are_two():
-    assert [path.stem for path in UNITS] == ["ouvrage-agent", "ouvrage-server"]
+def test_there_are_three():
+    assert [path.stem for path in UNITS] == ["ouvrage-agent", "ouvrage-server", "ouvrage-watch"]
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
@@ -51,8 +51,19 @@ def test_a_unit_is_hardened(path: Path):
         assert said["CapabilityBoundingSet"] == ""
         assert said["NoNewPrivileges"] == "yes"
         assert said["ProtectSystem"] == "strict"
+    elif path.stem == "ouvrage-watch":
+        assert said["NoNewPrivileges"] == "yes"
+        assert said["ProtectSystem"] == "strict"
+        assert "CAP_SYS_TIME" not in said["CapabilityBoundingSet"]
     else:
         assert said["KillMode"] == "process"  # supervisors outlive the runner
+
+
+@pytest.mark.parametrize("stem", ["ouvrage-agent", "ouvrage-watch"])
+def test_what_the_watch_asks_is_not_kept_from_it(stem: str):
+    """``ProtectClock=`` refuses adjtimex to whoever only asks, ``ProtectKernelLogs=`` the kernel's log."""
+    said = service(next(path for path in UNITS if path.stem == stem))
+    assert not {"ProtectClock", "ProtectKernelLogs", "PrivateDevices"} & said.keys()
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)

@@ -15,9 +15,9 @@ def month() -> str:
 
 
 def invoice(world: World) -> str:
-    """A new invoice of acme, over a lease that lasted a moment."""
+    """A new invoice of acme, over a lease that lasted a moment, dear enough to be worth one."""
     owner = world.server.owner
-    owner.post(f"/v1/leases/{works(world).lease()}/release", {})
+    owner.post(f"/v1/leases/{works(world).lease('dear', rate='3600')}/release", {})
     owner.post("/v1/taxes", {"rate": "0.20"})
     return owner.post("/v1/invoices", {"org": "acme", "period": month()})["number"]
 

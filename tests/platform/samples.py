@@ -6,6 +6,8 @@ owner, whatever its request needs, so that the same sample can be asked by every
 
 from __future__ import annotations
 
+import base64
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -38,6 +40,16 @@ class World:
         body = {"name": "x", "scopes": ["all"], "machine": self.new("m"), "role": "tenant-user"}
         return self.server.owner.post("/v1/tokens", {**body, "org": "acme"})["token"]
 
+    def key(self) -> dict[str, str]:
+        text = b"".join(len(p).to_bytes(4, "big") + p for p in (b"ssh-ed25519", os.urandom(32)))
+        return {"key": f"ssh-ed25519 {base64.b64encode(text).decode()}", "name": self.new("key")}
+
+    def hook(self) -> str:
+        for each in self.server.owner.get("/v1/webhooks?org=acme")["items"]:
+            self.server.owner("DELETE", f"/v1/webhooks/{each['webhook']}")
+        body = {"url": "https://example.org/x", "org": "acme"}
+        return self.server.owner.post("/v1/webhooks", body)["webhook"]["webhook"]
+
     def tenant(self) -> str:
         name = self.new("tenant")
         self.server.owner.post("/v1/organisations", {"name": name})
@@ -62,6 +74,8 @@ VISION = "vision"
 
 SAMPLES: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/health"): Sample(),
+    ("GET", "/v1/today"): Sample(),
+    ("GET", "/v1/status"): Sample(),
     ("POST", "/v1/login"): Sample(
         body=lambda world: {"login": "admin", "password": world.server.password}
     ),
@@ -100,10 +114,27 @@ SAMPLES: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/tokens"): Sample(),
     ("POST", "/v1/tokens"): Sample(body=lambda _: {"name": "t", "scopes": ["all"]}),
     ("DELETE", "/v1/tokens/{token}"): Sample(ACME, lambda world: f"/v1/tokens/{world.token()}"),
+    ("GET", "/v1/webhooks"): Sample(ACME, lambda _: "/v1/webhooks?org=acme"),
+    ("POST", "/v1/webhooks"): Sample(
+        ACME, body=lambda world: world.hook() and {"url": "https://example.org/y", "org": "acme"}
+    ),
+    ("DELETE", "/v1/webhooks/{webhook}"): Sample(
+        ACME, lambda world: f"/v1/webhooks/{world.hook()}"
+    ),
+    ("GET", "/v1/webhooks/{webhook}/deliveries"): Sample(
+        ACME, lambda world: f"/v1/webhooks/{world.hook()}/deliveries"
+    ),
+    ("GET", "/v1/keys"): Sample(),
+    ("POST", "/v1/keys"): Sample(body=World.key),
+    ("DELETE", "/v1/keys/{ssh_key}"): Sample(path=lambda _: "/v1/keys/none"),
     ("GET", "/v1/audit"): Sample(ACME, lambda _: "/v1/audit?org=acme"),
 }
 
 RIGHTS = {("DELETE", "/v1/tokens/{token}"): "token.revoke"}
 """Where an address is open to everybody about their own and the sample is about another's: the right to that."""
-REFUSED_ANYWAY = {("POST", "/v1/me/password"): 422}
+REFUSED_ANYWAY = {
+    ("POST", "/v1/me/password"): 422,
+    ("DELETE", "/v1/keys/{ssh_key}"): 404,
+    ("GET", "/v1/status"): 404,
+}
 """Samples that are refused for another reason once the right is there, and how."""

@@ -257,6 +257,46 @@ def test_the_commands_do_it_from_a_terminal_elsewhere(typed, job: str, tmp_path:
     assert typed("shell", "nothing").stderr.startswith("error[job/unknown]")
 
 
+def test_a_directory_goes_in_and_comes_out(typed, job: str, tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    (source / "deep" / "empty").mkdir(parents=True)
+    (source / "deep" / "data.bin").write_bytes(os.urandom(300_000))
+    (source / "go.sh").write_text("#!/bin/sh\necho went\n")
+    (source / "go.sh").chmod(0o755)
+    (source / "passwd").symlink_to("/etc/passwd")
+    said = typed("cp", "-r", "src", "work:tree")
+    size = 300_000 + (source / "go.sh").stat().st_size
+    told = f"src → work:tree, 2 files, {size} bytes; left out: passwd (a link)\n"
+    assert (said.returncode, said.stdout) == (0, told), said
+    said = typed("shell", "work", "--", "sh", "-c", "cd tree; ./go.sh; ls -A . deep; ln -s / root")
+    assert said.stdout.split() == ["went", ".:", "deep", "go.sh", "deep:", "data.bin", "empty"]
+
+    said = typed("cp", "-r", "work:tree", "back")
+    told = f"work:tree → back, 2 files, {size} bytes; left out: root (a link)\n"
+    assert (said.returncode, said.stdout) == (0, told), said
+    back = tmp_path / "back"
+    assert sorted(str(at.relative_to(back)) for at in back.rglob("*")) == [
+        "deep", "deep/data.bin", "deep/empty", "go.sh",
+    ]  # fmt: skip
+    assert (back / "deep/data.bin").read_bytes() == (source / "deep/data.bin").read_bytes()
+    assert os.access(back / "go.sh", os.X_OK)
+    for words, why in (
+        (("-r", "work:tree", "."), None),  # into a directory, under its own name
+        (("-r", "work:tree", "back/.."), "there already"),
+        (("-r", "src", "work:tree"), "there already"),
+        (("-r", "work:tree/root", "root"), "it is a link, not a directory"),
+        (("-r", "work:../..", "up"), "leads out of the directory"),
+        (("work:tree", "got"), "it is a directory, not a file"),
+        (("src", "work:got"), "src is a directory"),
+        (("-r", "work:none", "got"), "it is not there"),
+        (("-r", "none", "work:got"), "none is not there"),
+    ):
+        said = typed("cp", *words)
+        assert (said.returncode, (why or "") in said.stderr) == (2 if why else 0, True), said
+    assert {at.name for at in tmp_path.iterdir()} >= {"tree", "back", "src"}
+    assert not [at for at in tmp_path.iterdir() if "part" in at.name or at.name in ("got", "up")]
+
+
 def test_keys_go_through_as_they_are_and_the_size_follows(typed, job: str) -> None:
     words = [sys.executable, "-m", "ouvrage", "shell", "work"]
     # COLUMNS is what some other terminal had: the size is that of the person's own.

@@ -18,7 +18,7 @@ def test_there_is_no_public_page_unless_the_owner_wants_one(working: Working):
 
 def test_offers_for_everybody_and_whether_they_can_be_had(tmp_path: Path):
     with working_on(tmp_path / "state", settings=replace(QUICK, public_page=True)) as work:
-        work.offer("open", audience="public", cpus=3, rate="0.30")
+        work.offer("open", audience="public", cpus=3, rate="0.30", anyway=True, why="a test")
         work.offer("kept", audience="tenants", cpus=1, rate="0.10")
         page = httpx2.get(f"{work.server.url}/for-sale.json").json()
         rows = page["blocks"][0]["rows"]

@@ -11,6 +11,7 @@ from ouvrage.adapters.clock import now_us
 from tests.blackbox.spools import run_id, spool
 from tests.platform.samples import VISION, Sample, World
 from tests.support.exported import exported_run
+from tests.support.proofs import audited, proof_line
 from tests.support.runner_twin import Twin, inventory
 
 _TERMS = {"cpus": 1, "memory_mib": 64, "disk_mib": 1, "rate": "0.10"}
@@ -82,10 +83,10 @@ class Works:
             self._made["done"] = job
         return self._made["done"]
 
-    def lease(self) -> str:
-        self.offer()
+    def lease(self, offer: str = "small", **terms: Any) -> str:
+        self.offer(offer, **terms)
         self.twin()
-        asked = {"project": self.world.vision, "offer": "small", "for_us": 3_600_000_000}
+        asked = {"project": self.world.vision, "offer": offer, "for_us": 3_600_000_000}
         return self.owner.post("/v1/leases", asked)["lease"]
 
     def node(self) -> str:
@@ -121,6 +122,17 @@ WORK: dict[tuple[str, str], Sample] = {
     ("GET", "/v1/nodes"): Sample(),
     ("POST", "/v1/nodes/enrolments"): Sample(body=lambda _: {}),
     ("GET", "/v1/nodes/{node}"): Sample(path=lambda w: f"/v1/nodes/{works(w).node()}"),
+    ("GET", "/v1/nodes/{node}/health"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/health"
+    ),
+    ("POST", "/v1/nodes/{node}/repair"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/repair",
+        body=lambda _: {"number": 1, "step": "look", "stepped": "done"},
+    ),
+    ("POST", "/v1/nodes/{node}/maintenance"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/maintenance",
+        body=lambda _: {"from_us": 1, "to_us": 2},
+    ),
     ("POST", "/v1/nodes/{node}/fence"): Sample(
         path=lambda w: f"/v1/nodes/{works(w).node()}/fence", body=lambda _: {"held": False}
     ),
@@ -171,6 +183,7 @@ WORK: dict[tuple[str, str], Sample] = {
     ("POST", "/v1/runner/orders"): Sample(
         body=lambda _: {"inventory": None, "known": [], "wait_s": 0}
     ),
+    ("GET", "/v1/runner/health"): Sample(),
     ("POST", "/v1/runner/events"): Sample(body=lambda _: {"events": []}),
     ("PUT", "/v1/runner/attempts/{attempt}/log"): Sample(
         path=lambda _: f"/v1/runner/attempts/{ATTEMPT}/log?offset=0"
@@ -184,6 +197,10 @@ WORK: dict[tuple[str, str], Sample] = {
     ("POST", "/v1/facts"): Sample(VISION, lambda world: f"/v1/facts?project={world.vision}"),
     ("GET", "/v1/runs"): Sample(),
     ("POST", "/v1/samples"): Sample(),
+    ("POST", "/v1/nodes/{node}/proofs"): Sample(
+        path=lambda w: f"/v1/nodes/{works(w).node()}/proofs",
+        body=lambda w: {"facts": [proof_line(audited(works(w).node()))]},
+    ),
     ("GET", "/v1/nodes/{node}/samples"): Sample(
         path=lambda w: f"/v1/nodes/{works(w).twin().node}/samples"
     ),

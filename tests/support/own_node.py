@@ -73,6 +73,7 @@ def own_node(state: Path) -> Iterator[OwnNode]:
         token.write_text(server.owner.post("/v1/nodes/enrolments", {})["secret"])
         words = [sys.executable, "-m", "ouvrage", "agent", "run", "--state", str(state / "agent")]
         words += ["--server", server.url, "--enrol-file", str(token), "--name", "here"]
+        words += ["--no-watch"]
         environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
         with (state / "agent.txt").open("ab") as log:
             runner = subprocess.Popen(words, env=environment, stdout=log, stderr=log)

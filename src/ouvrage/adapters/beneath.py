@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-_SORTS = (
+SORTS = (
     (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a pipe"),
@@ -23,14 +23,15 @@ _SORTS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISCHR, "a device"),
 )
+"""What stands there where it is no plain file, by its mode."""
 
 
 def open_below(root: str, path: str) -> int:
     """A descriptor to read a plain file with. ``OSError`` or ``ValueError`` with the reason."""
-    at, name = _parent(root, path)
+    at, name = parent_below(root, path)
     try:
         told = os.stat(name, dir_fd=at, follow_symlinks=False)
-        for is_that, sort in _SORTS:
+        for is_that, sort in SORTS:
             if is_that(told.st_mode):
                 raise ValueError(f"it is {sort}, not a file")
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -39,7 +40,7 @@ def open_below(root: str, path: str) -> int:
         os.close(at)
 
 
-def _parent(root: str, path: str) -> tuple[int, str]:
+def parent_below(root: str, path: str) -> tuple[int, str]:
     """A descriptor of the directory that a path leads to without a link, and the last part of the path."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts or path.startswith("/"):
@@ -58,7 +59,7 @@ def _parent(root: str, path: str) -> tuple[int, str]:
 @contextmanager
 def put_below(root: str, path: str, *, executable: bool) -> Iterator[IO[bytes]]:
     """A file to be written, which appears under its name once all of it is there, and not otherwise."""
-    at, name = _parent(root, path)
+    at, name = parent_below(root, path)
     draft = f".{name[:200]}.{os.getpid()}.part"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -13,8 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters.catalogues.forms import csv_rows, load_json
+from ouvrage.adapters.catalogues.forms import csv_rows
 from ouvrage.adapters.catalogues.rows import Context, Fault, Row, number_in
+from ouvrage.adapters.json_text import load_json
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.numbers import decimal_text

@@ -1,4 +1,4 @@
-"""The tables of health rules as they are shipped: ``health_data/xid.toml`` and ``thresholds.toml``.
+"""The tables of health rules as they are shipped: ``health_data/xid.toml``, ``thresholds.toml`` and ``runbooks.toml``.
 
 Decides only how TOML becomes the tables of ``health/tables``; a row without a name that must be there is refused with
 the file's name. They are read once.
@@ -38,20 +38,31 @@ _US = 1_000_000
 @cache
 def xid_table() -> XidTable:
     """The table of Xid codes that this version ships."""
-    return xid_table_in("xid.toml", _shipped("xid.toml"))
+    return xid_table_in("xid.toml", shipped("xid.toml"))
 
 
 @cache
 def thresholds() -> Thresholds:
     """The thresholds that this version ships."""
-    return thresholds_in("thresholds.toml", _shipped("thresholds.toml"))
+    return thresholds_in("thresholds.toml", shipped("thresholds.toml"))
 
 
-def _shipped(name: str) -> str:
+@cache
+def runbooks() -> Mapping[str, tuple[str, ...]]:
+    """The steps of each rung's runbook, as this version ships them."""
+    name = "runbooks.toml"
+    return whole(name, shipped(name), lambda data: {
+        row["rung"]: tuple(row["steps"]) for row in data["runbook"]
+    })  # fmt: skip
+
+
+def shipped(name: str) -> str:
+    """The text of a table that this version ships."""
     return (resources.files("ouvrage") / "health_data" / name).read_text("utf-8")
 
 
-def _whole(file: str, text: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
+def whole(file: str, text: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
+    """What ``make`` makes of a TOML text. Raises ``OuvrageError`` ``health/table`` where it is no such table."""
     data = load_toml(file, text, "health/table")
     try:
         return make(data)
@@ -66,12 +77,12 @@ def _whole(file: str, text: str, make: Callable[[Mapping[str, Any]], Made]) -> M
 
 def xid_table_in(file: str, text: str) -> XidTable:
     """The table in a TOML text. Raises ``OuvrageError`` ``health/table``."""
-    return _whole(file, text, _xid_table)
+    return whole(file, text, _xid_table)
 
 
 def thresholds_in(file: str, text: str) -> Thresholds:
     """The thresholds in a TOML text. Raises ``OuvrageError`` ``health/table``."""
-    return _whole(file, text, _thresholds)
+    return whole(file, text, _thresholds)
 
 
 def _xid_table(data: Mapping[str, Any]) -> XidTable:

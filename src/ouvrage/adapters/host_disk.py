@@ -129,15 +129,24 @@ def _kind(real: str, mounts: bytes | None = None) -> str:
     return kind
 
 
+def room_for(directory: str, most: int) -> int:
+    """How much of ``most`` may be written there, in whole blocks: the last gigabyte, or twentieth, is left alone."""
+    return _room(_place(directory), most)
+
+
+def _room(place: _Place, most: int) -> int:
+    size = min(most, place.free - max(HEADROOM, place.total // 20))
+    return max(0, size - size % BLOCK)
+
+
 def _timed(place: _Place, budget: Budget) -> list[HostReading]:
-    size = min(budget.size, place.free - max(HEADROOM, place.total // 20))
-    size -= size % BLOCK
+    size = _room(place, budget.size)
     if size < LEAST:
         raise _Stopped(
             f"only {max(0, place.free) // MIB} MiB are free in {place.directory}; "
             "the last gigabyte, or the last twentieth, is left alone"
         )
-    descriptor, direct = _nameless(place.directory)
+    descriptor, direct = nameless(place.directory)
     try:
         test = _Test(descriptor, direct and place.kind not in OWN_CACHE, size, budget, place)
         return [test.write(), test.read(), *([test.latency()] if budget.latency_s else [])]
@@ -145,7 +154,7 @@ def _timed(place: _Place, budget: Budget) -> list[HostReading]:
         os.close(descriptor)
 
 
-def _nameless(directory: str) -> tuple[int, bool]:
+def nameless(directory: str) -> tuple[int, bool]:
     """A file without a name, and whether it goes past the page cache. It is gone when it is closed."""
     flags = os.O_RDWR | os.O_CLOEXEC
     for direct in (getattr(os, "O_DIRECT", 0), 0):
@@ -192,7 +201,7 @@ class _Test:
     def write(self) -> HostReading:
         """Sequential, flushed at the end; with the cache in between flushed after every block."""
         content = hashlib.shake_128(b"ouvrage host check").digest(BLOCK)
-        self._pilot(_aligned(content))
+        self._pilot(aligned(content))
         local = threading.local()
         began = monotonic_us()
         done = self._all(self._size, lambda at: self._write(local, content, at))
@@ -229,7 +238,7 @@ class _Test:
     def _write(self, local: threading.local, content: bytes, at: int) -> int:
         """A block that no disk can make smaller, and that differs from every other in each page."""
         if not hasattr(local, "buffer"):
-            local.buffer = _aligned(content)
+            local.buffer = aligned(content)
         for place, byte in enumerate((at // self._block).to_bytes(4, "little")):
             local.buffer[place::PAGE] = bytes([byte]) * (BLOCK // PAGE)
         with memoryview(local.buffer) as view, view[: self._block] as part:
@@ -306,7 +315,7 @@ class _Test:
         return f"{done // MIB} MiB {what}; {several}, {self._place.words}"
 
 
-def _aligned(content: bytes) -> mmap.mmap:
+def aligned(content: bytes) -> mmap.mmap:
     """The bytes at the begin of a page, as direct writing needs them."""
     buffer = mmap.mmap(-1, len(content))
     buffer.write(content)

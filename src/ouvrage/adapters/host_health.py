@@ -26,6 +26,17 @@ def mounts(proc: str) -> list[Mount]:
     return _table(Path(proc, "self/mounts"))
 
 
+def machine_mounts(proc: str) -> list[Mount]:
+    """Every mount that the first process sees: a service's own are read-only where its unit hardens it.
+
+    Where that process cannot be looked at, what this one sees. Raises ``NotTold``.
+    """
+    try:
+        return _table(Path(proc, "1/mounts"))
+    except NotTold:
+        return mounts(proc)
+
+
 def fstab(path: str) -> list[Mount]:
     """What a table of file systems mounts at boot; empty where there is none."""
     try:

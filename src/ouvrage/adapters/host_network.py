@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.kept_file import KeptFile, Room
-from ouvrage.adapters.messenger import address_fault
+from ouvrage.adapters.web_address import address_fault
 from ouvrage.base.errors import OuvrageError
 from ouvrage.model.hosts import HostReading, reading
 

@@ -49,7 +49,7 @@ def this_host() -> Host:
 
 def cpu_readings(alone_s: float, together_s: float) -> list[HostReading]:
     """One process for so many seconds, then one for each core. Forks: call it without threads."""
-    text = _text()
+    text = fixed_text()
     done, _, cpu = _work(text, monotonic_us() + round(alone_s * US))
     speed = Fraction(done, max(1, cpu))  # bytes a microsecond are MB/s
     how = f"one process, by its CPU time in {alone_s:g} s: {WORK}"
@@ -59,7 +59,8 @@ def cpu_readings(alone_s: float, together_s: float) -> list[HostReading]:
     ]
 
 
-def _text() -> bytes:
+def fixed_text() -> bytes:
+    """The text that is compressed, the same everywhere."""
     return b" ".join(b"%d %d" % (n, n * n) for n in range(40_000))[:TEXT_BYTES]
 
 

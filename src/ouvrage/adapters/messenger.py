@@ -23,22 +23,6 @@ _STDERR = 2
 Message = Mapping[str, Any]
 
 
-def address_fault(url: str) -> str | None:
-    """Why a text is no address to post to; None where it is one."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        return str(error)
-    if parts.scheme not in ("http", "https"):
-        return "it does not begin with http:// or https://"
-    if parts.username is not None:
-        return "it holds a user or a password, which would not be sent"
-    if not parts.hostname or not url.isascii() or any(c <= " " for c in url):
-        return "it names no host, or holds what must be escaped"
-    return None
-
-
 def post(url: str, message: Message, deadline_s: float = DEADLINE_S) -> str | None:
     """Post a message as JSON; None when it was taken, else why not."""
     said: list[str | None] = []

@@ -7,18 +7,22 @@ out, a blank is None. Any call may block for ever or end the process, so this mo
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ouvrage.adapters.gpu_port import Unavailable, sound
-from ouvrage.adapters.health_sources import NotTold, within_deadline
 from ouvrage.adapters.nvml import begun, described
+from ouvrage.adapters.nvml_child import Row as Values
+from ouvrage.adapters.nvml_child import answered, asked
+from ouvrage.health.gpu_around import MOST_PID
+from ouvrage.health.gpus import gpu_seen
 from ouvrage.model.health import Seen
 
 DEADLINE_S = 10
-Values = dict[str, "int | str | None"]
+_LINKS = 18
+"""The most NVLinks that a GPU has (NVML_NVLINK_MAX_LINKS)."""
 
 _FIELDS = {
     "recovery_action": "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION",
@@ -40,10 +44,17 @@ _REASONS = {
 """Bits of ``nvmlDeviceGetCurrentClocksEventReasons`` (nvml.h)."""
 
 
-def looks() -> list[Values]:
-    """Every GPU's values now; one that is lost has ``lost`` alone. Raises ``Unavailable``."""
-    nvml = begun()
-    return [_look(nvml, index) for index in range(int(nvml.nvmlDeviceGetCount()))]
+def looks(nvml: Any = None) -> list[Values]:
+    """Every GPU's values now; one that is lost has ``lost`` alone. Raises ``Unavailable``.
+
+    ``nvml`` is a binding that was initialised before, for a process that looks again and again.
+    """
+    nvml = nvml or begun()
+    try:
+        count = int(nvml.nvmlDeviceGetCount())
+    except nvml.NVMLError as error:
+        raise Unavailable("driver", str(error)) from error
+    return [_look(nvml, index) for index in range(count)]
 
 
 def _look(nvml: Any, index: int) -> Values:
@@ -58,6 +69,8 @@ def _look(nvml: Any, index: int) -> Values:
         values |= _fields(nvml, handle)
         _tell(nvml, values, "reasons", lambda: _reasons(nvml, handle))
         values |= _remaps(nvml, handle)
+        values |= _links(nvml, handle)
+        values |= _holders(nvml, handle)
     except nvml.NVMLError_GpuIsLost:
         return {"index": index, "lost": 1}
     except nvml.NVMLError as error:
@@ -110,6 +123,40 @@ def _remaps(nvml: Any, handle: Any) -> Values:
     return {name: sound(int(value)) for name, value in zip(_REMAPS, told, strict=True)}
 
 
+def _links(nvml: Any, handle: Any) -> Values:
+    """How many NVLinks are up; nothing for a card without any."""
+    up = None
+    for link in range(_LINKS):
+        try:
+            up = (up or 0) + int(nvml.nvmlDeviceGetNvLinkState(handle, link))
+        except nvml.NVMLError_GpuIsLost:
+            raise
+        except (nvml.NVMLError, AttributeError):
+            break
+    return {} if up is None else {"nvlinks_up": up}
+
+
+def _holders(nvml: Any, handle: Any) -> Values:
+    """Its memory in use, and how many processes hold it: those that are none are counted apart, and never touched."""
+    try:
+        held: Any = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        held = [*held, *nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)]
+        used = sound(int(nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2).used))
+    except nvml.NVMLError_GpuIsLost:
+        raise
+    except (nvml.NVMLError, AttributeError, TypeError):
+        return {}
+    pids = {int(each.pid) for each in held}
+    false = {pid for pid in pids if not 0 < pid <= MOST_PID}
+    gone = {pid for pid in pids - false if not os.path.exists(f"/proc/{pid}")}
+    return {
+        "memory_used_bytes": used,
+        "processes": len(pids),
+        "processes_false": len(false),
+        "processes_gone": len(gone),
+    }
+
+
 def _reasons(nvml: Any, handle: Any) -> Any:
     ask = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
     return (ask or nvml.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)
@@ -119,6 +166,8 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
     "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, 0),
     "temperature_margin_c": lambda nvml, gpu: nvml.nvmlDeviceGetMarginTemperature(gpu),
     "pcie_width": lambda nvml, gpu: nvml.nvmlDeviceGetCurrPcieLinkWidth(gpu),
+    "pcie_replays": lambda nvml, gpu: nvml.nvmlDeviceGetPcieReplayCounter(gpu),
+    "power_mw": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu),
     "ecc_volatile_corrected": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEccErrors(
         gpu, _CORRECTED, _VOLATILE
     ),
@@ -136,34 +185,8 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def gpu_looks(at_us: int) -> list[Seen]:
     """Every GPU as the library tells it, asked in a child. Raises ``NotTold``, also where it hangs or crashes."""
-    code, told = within_deadline([sys.executable, "-m", __name__], DEADLINE_S)
-    try:
-        answer = json.loads(told)
-    except ValueError as error:
-        raise NotTold(f"the GPU library ended its process (exit {code})") from error
-    if isinstance(answer, dict):
-        raise NotTold(str(cast("dict[str, Any]", answer).get("fault")))
-    return [_seen(values, at_us) for values in cast("list[Values]", answer)]
-
-
-def _seen(values: Values, at_us: int) -> Seen:
-    name = values.get("uuid") or values.get("pci") or f"gpu {values.get('index')}"
-    fault = values.pop("fault", None)
-    return Seen(
-        probe="gpu", device=str(name), at_us=at_us, boot="", monotonic_us=0, values=values,
-        fault=None if fault is None else str(fault),
-    )  # fmt: skip
-
-
-def main() -> int:
-    """Print the values as JSON, or why there are none."""
-    try:
-        answer: object = looks()
-    except Unavailable as error:
-        answer = {"fault": f"the GPU library cannot be used: {error}"}
-    sys.stdout.write(json.dumps(answer))
-    return 0
+    return [gpu_seen(values, at_us) for values in asked(__name__, DEADLINE_S)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answered(looks))

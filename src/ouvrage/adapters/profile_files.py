@@ -13,8 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ouvrage.adapters.catalogues.forms import load_json
 from ouvrage.adapters.catalogues.rows import number_in
+from ouvrage.adapters.json_text import load_json
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade, grade_of

@@ -300,15 +300,15 @@ def _secret(remote: Remote) -> Callable[[], str] | None:
     return fetched
 
 
-def secret_at(reference: str, where: str) -> str:
-    """The password that a reference leads to: its first line. Raises ``OuvrageError`` ``remote/password``."""
+def secret_at(reference: str, where: str, code: str = "remote/password") -> str:
+    """The password that a reference leads to: its first line. Raises ``OuvrageError`` with ``code``."""
     sort, _, what = reference.partition(":")
     read = {"file": _in_file, "env": _in_environment, "command": _by_command}[sort]
     found, trouble = read(what)
     line = found.splitlines()[0] if found else ""
     if trouble or not line:
         raise OuvrageError(
-            "remote/password", trouble or f"{sort}:{what.split()[0] if what else ''} holds no password", where=(where,),
+            code, trouble or f"{sort}:{what.split()[0] if what else ''} holds no password", where=(where,),
             hint="a file only you can read (chmod 600), a variable that is set, or a program that prints it",
         )  # fmt: skip
     return line

@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from ouvrage.adapters.catalogues.forms import load_json
+from ouvrage.adapters.json_text import load_json
 from ouvrage.adapters.toml_text import load_toml
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name

@@ -21,22 +21,36 @@ import struct
 import sys
 import termios
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from ouvrage.adapters.beneath import open_below, put_below
 from ouvrage.adapters.enter import Entrance, become_one_of_them, children_enter
-from ouvrage.adapters.sandbox_cgroup import group
+from ouvrage.adapters.sandbox_cgroup import beside, group
+from ouvrage.adapters.trees import LeftOut, Planting, entries_below, plant_below
+from ouvrage.agent.entered_ssh import serve_ssh
 from ouvrage.agent.supervisor import commands_in
 from ouvrage.wire import inside
-from ouvrage.wire.inside import Done, Frames, Put, Size, Take, Terminal, Wanted, frame
+from ouvrage.wire.inside import (
+    MOST_LEFT,
+    Done,
+    Entry,
+    Frames,
+    Put,
+    Size,
+    Ssh,
+    Take,
+    Terminal,
+    Wanted,
+    frame,
+)
 
 _BLOCK = 1 << 16
 _HANGUP_S = 5.0
-_FIRST = 2
-"""The number of the command among its sandbox's processes: it comes after bubblewrap's own."""
+_FIRST = {"sandbox": 2, "podman": 1}
+"""The number of the command among its sandbox's processes: bubblewrap has one of its own before it."""
 _SHELL = ["/bin/sh", "-c", 'exec "$(command -v bash || echo /bin/sh)"']
 
 
@@ -56,10 +70,10 @@ def main(_arguments: Sequence[str]) -> int:
 
 def _serve(stream: socket.socket, told: dict[str, Any]) -> None:
     within = group(told["group"])
-    pids = commands_in(within.processes(), _FIRST)
+    pids = commands_in(within.processes(), _FIRST[told["isolation"]])
     if not pids:
         raise LookupError("the command does not run any more")
-    entrance = Entrance.of(pids[0], within.join)
+    entrance = Entrance.of(pids[0], beside(pids[0]))
     if not entrance.own_user() or pids[0] not in within.processes():
         raise LookupError("the sandbox could not be entered")
     frames = Frames()
@@ -67,13 +81,15 @@ def _serve(stream: socket.socket, told: dict[str, Any]) -> None:
     children_enter(entrance)
     if isinstance(wanted, Terminal):
         _terminal(stream, entrance, told["workdir"], wanted, frames, rest)
+    elif isinstance(wanted, Ssh):
+        _ssh(stream, entrance, wanted)
     else:
         _file(stream, entrance, told["workdir"], wanted, frames, rest)
 
 
 def _wanted(
     stream: socket.socket, frames: Frames
-) -> tuple[Terminal | Take | Put, list[tuple[int, bytes]]]:
+) -> tuple[Terminal | Take | Put | Ssh, list[tuple[int, bytes]]]:
     """What is asked for, and what came right behind it."""
     got: list[tuple[int, bytes]] = []
     while not got:
@@ -222,6 +238,17 @@ def _resize(terminal: int, size: Size) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.columns, 0, 0))
 
 
+# OpenSSH
+
+
+def _ssh(stream: socket.socket, entrance: Entrance, wanted: Ssh) -> None:
+    child = os.fork()
+    if not child:
+        _be_inside(lambda: serve_ssh(stream, entrance, wanted))
+    stream.close()  # its other end is to end when the server's does
+    _ended(child)
+
+
 # A file
 
 
@@ -252,7 +279,9 @@ def _copied(
     path = _below(wanted.path, workdir)
     try:
         if isinstance(wanted, Take):
-            done = _out(stream, workdir, path)
+            done = (_tree_out if wanted.tree else _out)(stream, workdir, path)
+        elif wanted.tree:
+            done = _tree_in(stream, workdir, path, frames, rest)
         else:
             done = _in(stream, workdir, path, wanted, frames, rest)
     except FileNotFoundError:
@@ -285,17 +314,66 @@ def _in(
     rest: list[tuple[int, bytes]],
 ) -> Done:
     with put_below(workdir, path, executable=wanted.executable) as file:
-        got = list(rest)
-        while True:
-            for sort, body in got:
-                if sort == inside.DATA:
-                    file.write(body)
-                elif sort == inside.OVER:
-                    return Done(code=0)
-            data = stream.recv(_BLOCK)
-            if not data:
-                raise ConnectionError("it broke off")
-            got = list(frames.take(data))
+        for sort, body in _coming(stream, frames, rest):
+            if sort == inside.DATA:
+                file.write(body)
+            elif sort == inside.OVER:
+                return Done(code=0)
+    raise AssertionError
+
+
+def _coming(
+    stream: socket.socket, frames: Frames, rest: list[tuple[int, bytes]]
+) -> Iterator[tuple[int, bytes]]:
+    """The frames that come. ``ConnectionError`` where they stop."""
+    yield from rest
+    while data := stream.recv(_BLOCK):
+        yield from frames.take(data)
+    raise ConnectionError("it broke off")
+
+
+# A directory
+
+
+def _tree_out(stream: socket.socket, workdir: str, path: str) -> Done:
+    left: list[str] = []
+    left_out = 0
+    for each in entries_below(workdir, path):
+        if isinstance(each, LeftOut):
+            left_out += 1
+            left += [f"{each.path} ({each.sort})"] if left_out <= MOST_LEFT else []
+            continue
+        directory = each.descriptor is None
+        entry = Entry(path=each.path, directory=directory, executable=each.executable)
+        stream.sendall(frame(inside.ENTRY, entry.model_dump_json().encode()))
+        if each.descriptor is not None:
+            with os.fdopen(each.descriptor, "rb") as file:
+                while data := file.read(_BLOCK):
+                    stream.sendall(frame(inside.DATA, data))
+    return Done(code=0, left=left, left_out=left_out)
+
+
+def _tree_in(
+    stream: socket.socket,
+    workdir: str,
+    path: str,
+    frames: Frames,
+    rest: list[tuple[int, bytes]],
+) -> Done:
+    with plant_below(workdir, path) as planting:
+        for sort, body in _coming(stream, frames, rest):
+            if sort == inside.OVER:
+                return Done(code=0)
+            _planted(planting, sort, body)
+    raise AssertionError
+
+
+def _planted(planting: Planting, sort: int, body: bytes) -> None:
+    if sort == inside.DATA:
+        planting.write(body)
+    elif sort == inside.ENTRY:
+        told = Entry.model_validate_json(body)
+        planting.entry(told.path, directory=told.directory, executable=told.executable)
 
 
 # Both

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.wire.health import NodeDuties
 from ouvrage.wire.runner import Ask, Enrol, Enrolled, LogPlace, Message, Orders, Received, Report
 
 _ANSWER_S = 30.0
@@ -121,9 +122,13 @@ class Link:
         """Send a batch of telemetry; one that is kept already is well too."""
         self._call("POST", "/v1/samples", content=content, headers=_GZIP)
 
-    def facts(self, content: bytes) -> None:
-        """Send a run as a file of its facts; what is known there already counts once."""
-        self._call("POST", "/v1/facts", content=content, headers=_GZIP)
+    def facts(self, content: bytes) -> dict[str, Any]:
+        """Send a file of facts, a run's or this node's own; what is known there already counts once. What is answered."""
+        return self._call("POST", "/v1/facts", content=content, headers=_GZIP).json()
+
+    def duties(self) -> NodeDuties:
+        """What this node is to do about its own health."""
+        return NodeDuties.model_validate_json(self._call("GET", f"{BASE}/health").content)
 
     def _post(self, name: str, message: Message, wait_s: float) -> httpx2.Response:
         headers = {"Content-Type": "application/json"}

@@ -34,6 +34,7 @@ from ouvrage.agent.inventory import inventory, nodes_of
 from ouvrage.agent.link import Away, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
+from ouvrage.agent.probing.kept import KeptWatch
 from ouvrage.agent.telemetry import Telemetry
 from ouvrage.agent.tunnel import Tunnel, Within
 from ouvrage.agent.watched import Watched
@@ -63,7 +64,7 @@ _log = structlog.get_logger()
 class Settings:
     """How this runner is set up. ``see`` are directories of the host that every sandbox sees.
 
-    ``deny`` are networks of the owner's that no job may reach.
+    ``deny`` are networks of the owner's that no job may reach; ``watch``: the machine is watched over beside it.
     """
 
     state: Path
@@ -73,6 +74,7 @@ class Settings:
     deny: tuple[str, ...]
     registries: tuple[str, ...]
     ca: str | None
+    watch: bool = False
 
 
 class Runner:
@@ -109,9 +111,14 @@ class Runner:
         self._serve_streams()
         telemetry = Telemetry(self._state, self._link)
         telemetry.start()
+        given = self._settings
+        watch = KeptWatch(self._state, given.name, given.server, given.ca)
+        if given.watch:
+            watch.start()
         while not self._stop.is_set():
             self._look()
             self._bell.wait(_LOOK_S)
+        watch.stop()
         telemetry.stop()
         self._nursery.close()
         self._outbox.close()

@@ -142,7 +142,7 @@ class Tunnel(threading.Thread):
 
 def _let_in(found: Within) -> socket.socket:
     """The stream of a process beside the sandbox that lets its asker in; it ends with the stream."""
-    if found.isolation != "sandbox":
+    if found.isolation == "none":
         raise OSError(f"isolation {found.isolation} cannot be entered; its ports can be reached")
     ours, theirs = socket.socketpair()
     with theirs:
@@ -153,7 +153,12 @@ def _let_in(found: Within) -> socket.socket:
             start_new_session=True,
         )
         assert child.stdin is not None
-        told = {"stream": theirs.fileno(), "group": found.group, "workdir": found.workdir}
+        told = {
+            "stream": theirs.fileno(),
+            "group": found.group,
+            "workdir": found.workdir,
+            "isolation": found.isolation,
+        }
         with child.stdin as words:
             words.write(json.dumps(told).encode())
     threading.Thread(target=child.wait, name="entered", daemon=True).start()

@@ -101,3 +101,18 @@ def split_whole(total: int, weights: Sequence[int | Fraction]) -> list[int]:
         for i in sorted(range(len(parts)), key=rests.__getitem__)[:left]:
             parts[i] += 1
     return parts
+
+
+def rounded_parts(total: int, parts: Sequence[int], bits: int) -> list[int]:
+    """Integers near parts that stand in ``2 ** -bits``, of any sign, so that they add up to ``total``.
+
+    Largest remainder; ties go to the earlier part. The parts add up to ``total`` but for less than one.
+    """
+    whole_parts = [part >> bits for part in parts]
+    left = total - sum(whole_parts)
+    if left:
+        mask = (1 << bits) - 1
+        rests = [-(part & mask) for part in parts]
+        for i in sorted(range(len(parts)), key=rests.__getitem__)[:left]:
+            whole_parts[i] += 1
+    return whole_parts

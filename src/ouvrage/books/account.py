@@ -89,7 +89,7 @@ def account(record: OwnerRecord, site: str, period: Period, sums: Sums | None = 
         facts=facts,
         unknown=unknown,
         notes=tuple(told.notes),
-        lines=_by_cell(sums),
+        lines=by_cell(sums),
         earning=frozenset(cell.node for line, cell in sums if line.startswith("revenue.")),
         placed={device: record.placed.get(device, ()) for device in grid.models},
         covered=_covered(record, grid),
@@ -124,7 +124,8 @@ def _settled(stretch: Stretch) -> bool:
     return stretch.grade is not None and not sold
 
 
-def _by_cell(sums: Sums) -> dict[Cell, list[tuple[str, Sum]]]:
+def by_cell(sums: Sums) -> dict[Cell, list[tuple[str, Sum]]]:
+    """The sums of each cell with their lines."""
     found: dict[Cell, list[tuple[str, Sum]]] = {}
     for (line, cell), held in sums.items():
         found.setdefault(cell, []).append((line, held))

@@ -13,11 +13,11 @@ slots it got for its whole length, so that a tenant does not wander between devi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
 from operator import attrgetter
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.period import Period
@@ -32,8 +32,7 @@ SOLD = ("working", "held", "reserved")
 NO_FACT = "no fact says"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A device of a node was in ``state`` from ``from_us`` to ``to_us``, because of ``cause``.
 
     ``facts`` are the keys of what says so, ``set_aside`` of what said otherwise; ``grade`` is None
@@ -59,11 +58,10 @@ class Stretch:
         return self.to_us - self.from_us
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(NamedTuple):
     """One statement as the calendar weighs it.
 
-    About one ``device``, about some ``slots``, about ``count`` devices without saying which, or, where
+    About one ``device``, about some ``slots``, about ``many`` devices without saying which, or, where
     all three are None, about every device of the node.
     """
 
@@ -78,13 +76,13 @@ class Said:
     to_us: int
     device: str | None
     slots: frozenset[int] | None
-    count: int | None
+    many: int | None
 
     def concerns(self, number: int, device: str) -> bool:
         """Whether it is about the device that stands in a slot."""
         if self.device is not None:
             return self.device == device
-        return self.count is None and (self.slots is None or number in self.slots)
+        return self.many is None and (self.slots is None or number in self.slots)
 
     @property
     def place(self) -> tuple[int, Grade, int, str]:
@@ -144,7 +142,7 @@ def _in_turn(said: Sequence[Said], slot: Slot) -> list[tuple[int, int, Said | No
     found: list[tuple[int, int, Said | None]] = []
     at, until = slot.from_us, None
     for each in sorted(said, key=_from_us):
-        if each.count is not None or (until is not None and each.from_us < until):
+        if each.many is not None or (until is not None and each.from_us < until):
             return None
         until = each.to_us
         begins, ends = max(each.from_us, slot.from_us), min(each.to_us, slot.to_us)
@@ -169,7 +167,7 @@ def _apart(
     Only a statement that counts devices makes what one did depend on the others. Without one, each
     slot alone: then no slot is cut where another one changes.
     """
-    if any(each.count is not None for each in said):
+    if any(each.many is not None for each in said):
         return [(said, slots)]
     named: dict[str, list[Said]] = {}
     for each in said:
@@ -262,9 +260,8 @@ def _states(
         ours = state.node == node if state.device is None else state.device in devices
         if ours and state.state in RANK and each.meets(period.from_us, period.to_us):
             yield Said(
-                state=state.state, cause=state.cause, channel=state.channel, tenant=state.tenant,
-                lease=state.lease, grade=each.grade, key=each.key, from_us=each.valid_from,
-                to_us=each.end, device=state.device, slots=None, count=state.count,
+                state.state, state.cause, state.channel, state.tenant, state.lease, each.grade, each.key,
+                each.valid_from, each.end, state.device, None, state.count,
             )  # fmt: skip
 
 
@@ -336,7 +333,7 @@ def _lease_said(each: Known[OwnerLease], slots: frozenset[int]) -> Said:
     return Said(
         state="held", cause="leased, and nothing says that it worked", channel=lease.channel,
         tenant=lease.tenant, lease=lease.lease, grade=each.grade, key=each.key,
-        from_us=each.valid_from, to_us=each.end, device=one, slots=slots, count=None,
+        from_us=each.valid_from, to_us=each.end, device=one, slots=slots, many=None,
     )  # fmt: skip
 
 
@@ -407,7 +404,7 @@ def _chosen(active: Sequence[Said], present: Mapping[int, str]) -> Chosen:
             (n for n in numbers if n not in counted and _weaker(best[n], each)),
             key=lambda n: _fit(best[n], each, n),
         )
-        for number in fitting[: each.count or 0]:
+        for number in fitting[: each.many or 0]:
             claims[number].append(each)
             best[number] = each
             counted.add(number)
@@ -418,7 +415,7 @@ def _chosen(active: Sequence[Said], present: Mapping[int, str]) -> Chosen:
 
 def _counting(active: Iterable[Said], spare: list[str]) -> list[Said]:
     """Statements that count devices, the strongest first; the same one said twice counts once."""
-    ordered = sorted((each for each in active if each.count is not None), key=lambda s: s.place)
+    ordered = sorted((each for each in active if each.many is not None), key=lambda s: s.place)
     seen: set[tuple[str, str | None, str | None, str | None]] = set()
     kept: list[Said] = []
     for each in ordered:
@@ -451,19 +448,12 @@ def _aside(claims: Iterable[Said], best: Said | None, spare: Iterable[str]) -> t
 def _stretch(
     device: str, node: str, begins: int, ends: int, best: Said | None, aside: tuple[str, ...]
 ) -> Stretch:
+    if best is None:
+        nobody = ("unknown", NO_FACT, None, None, None, None, ())
+        return Stretch(device, node, begins, ends, *nobody, aside)
+    state, cause, channel, tenant, lease, grade, key, *_ = best
     return Stretch(
-        device=device,
-        node=node,
-        from_us=begins,
-        to_us=ends,
-        state=best.state if best else "unknown",
-        cause=best.cause if best else NO_FACT,
-        channel=best.channel if best else None,
-        tenant=best.tenant if best else None,
-        lease=best.lease if best else None,
-        grade=best.grade if best else None,
-        facts=(best.key,) if best else (),
-        set_aside=aside,
+        device, node, begins, ends, state, cause, channel, tenant, lease, grade, (key,), aside
     )
 
 
@@ -476,17 +466,13 @@ def _extend(stretches: list[Stretch], following: Stretch) -> None:
         and last.facts == following.facts
         and _told(last) == _told(following)
     ):
-        stretches[-1] = _stretch_to(last, following.to_us)
+        stretches[-1] = last._replace(to_us=following.to_us)
     else:
         stretches.append(following)
 
 
 def _told(stretch: Stretch) -> tuple[object, ...]:
     return (stretch.state, stretch.cause, stretch.facts, stretch.set_aside, stretch.lease)
-
-
-def _stretch_to(stretch: Stretch, to_us: int) -> Stretch:
-    return replace(stretch, to_us=to_us)
 
 
 def hours_by_state(stretches: Iterable[Stretch]) -> dict[str, int]:

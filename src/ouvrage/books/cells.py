@@ -7,7 +7,7 @@ cells add up to the amount, and devices, nodes and channels to the site, exactly
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -76,43 +76,48 @@ def post(sums: Sums, amount: Amount, weights: Weights) -> None:
     if isinstance(sums, Trail) and weights:
         sums.posted.append((amount, whole, weights[0][0].channel))
     if len(weights) == 1:
-        return _add(sums, amount, weights[0][0], whole)
-    total = sum(weight for _, weight in weights)
-    shares = [weight if total else 1 for _, weight in weights]
-    for (cell, _), part in zip(weights, split_whole(whole, shares), strict=True):
-        _add(sums, amount, cell, part)
-    return None
+        return _add(sums, amount, [(weights[0][0], whole)])
+    shares = [weight for _, weight in weights]
+    parts = split_whole(whole, shares if any(shares) else [1] * len(shares))
+    return _add(sums, amount, zip([cell for cell, _ in weights], parts, strict=True))
 
 
-def _add(sums: Sums, amount: Amount, cell: Cell, part: int) -> None:
-    held = sums.get((amount.line, cell))
-    if held is None:
-        held = sums[amount.line, cell] = Sum()
-    held.nano += part
-    held.by_grade[amount.grade] = held.by_grade.get(amount.grade, 0) + abs(part)
-    held.methods[amount.method] = None
-    held.keys.add(amount.keys)
+def _add(sums: Sums, amount: Amount, parts: Iterable[tuple[Cell, int]]) -> None:
+    line, grade, method, keys = amount.line, amount.grade, amount.method, amount.keys
+    for cell, part in parts:
+        held = sums.get((line, cell))
+        if held is None:
+            held = sums[line, cell] = Sum()
+        held.nano += part
+        held.by_grade[grade] = held.by_grade.get(grade, 0) + abs(part)
+        held.methods[method] = None
+        held.keys.add(keys)
 
 
 class Lane(NamedTuple):
-    """The stretches of a device in a node in order, the end of each and the cell of each."""
+    """The stretches of a device in a node in order, with the beginning, the end and the cell of each."""
 
     stretches: tuple[Stretch, ...]
+    begins: list[int]
     ends: list[int]
     cells: list[Cell]
 
-    def over(self, from_us: int, to_us: int) -> Iterator[tuple[Cell, int]]:
+    def over(self, from_us: int, to_us: int) -> list[tuple[Cell, int]]:
         """The cells of a stretch of time, with the time of each."""
-        stretches = self.stretches
-        for index in range(bisect_right(self.ends, from_us), len(stretches)):
-            begins = stretches[index].from_us
-            if begins >= to_us:
-                return
-            ends = self.ends[index]
-            yield (
-                self.cells[index],
-                (ends if ends < to_us else to_us) - (begins if begins > from_us else from_us),
+        first = bisect_right(self.ends, from_us)
+        last = bisect_left(self.begins, to_us, first)
+        found = [
+            (cell, ends - begins)
+            for cell, begins, ends in zip(
+                self.cells[first:last], self.begins[first:last], self.ends[first:last], strict=True
             )
+        ]
+        if found:
+            cell, us = found[0]
+            found[0] = (cell, us - max(0, from_us - self.begins[first]))
+            cell, us = found[-1]
+            found[-1] = (cell, us - max(0, self.ends[last - 1] - to_us))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,13 +160,13 @@ class Grid:
         found: dict[Cell, int] = {}
         for lane in self._within(about):
             for cell, us in lane.over(from_us, to_us):
-                if only is None or (cell.channel in (only, UNNAMED) and cell.channel):
+                if only is None or ((channel := cell.channel) and channel in (only, UNNAMED)):
                     found[cell] = found.get(cell, 0) + us
         return list(found.items()) or ([] if only else [(self._itself(about), 1)])
 
     def stood(self, about: str, from_us: int, to_us: int) -> bool:
         """Whether any device of an object stood in service at some moment of a time."""
-        return any(True for lane in self._within(about) for _ in lane.over(from_us, to_us))
+        return any(lane.over(from_us, to_us) for lane in self._within(about))
 
     def _within(self, about: str) -> Iterable[Lane]:
         sort, _, name = about.partition(":")
@@ -188,14 +193,17 @@ class Grid:
 
 def cell_of(stretch: Stretch) -> Cell:
     """The cell to which a stretch of a device belongs."""
-    if stretch.state not in SOLD:
-        return Cell(stretch.node, stretch.device, None, None)
-    return Cell(stretch.node, stretch.device, stretch.channel or UNNAMED, stretch.tenant)
+    device, node, _, _, state, _, channel, tenant, *_ = stretch
+    if state not in SOLD:
+        return Cell(node, device, None, None)
+    return Cell(node, device, channel or UNNAMED, tenant)
 
 
 def _lane(stretches: tuple[Stretch, ...]) -> Lane:
-    ends, cells = [each.to_us for each in stretches], [cell_of(each) for each in stretches]
-    return Lane(stretches, ends, cells)
+    begins, ends = [each.from_us for each in stretches], [each.to_us for each in stretches]
+    made: dict[Cell, Cell] = {}  # the same cell again and again is found faster as the same object
+    cells = [made.setdefault(cell, cell) for cell in map(cell_of, stretches)]
+    return Lane(stretches, begins, ends, cells)
 
 
 def grid_of(record: OwnerRecord, site: str, period: Period) -> Grid:

@@ -204,7 +204,7 @@ def _attempt(group: Sequence[Row], steps: Sequence[Row], number: int, only_steps
     starts = [row.value.start_us for row in group if row.value.start_us is not None]
     said = best.value
     start = min(starts, default=None)
-    elapsed = said.elapsed_us if len(set(starts)) == 1 else None
+    elapsed = said.elapsed_us if len(set(starts)) <= 1 else None
     until = said.end_us
     if until is None and said.start_us is not None and said.elapsed_us is not None:
         until = said.start_us + said.elapsed_us

@@ -31,12 +31,16 @@ def states_of(
     events: Iterable[Known[ClusterNodeEvent]],
     whole: Iterable[Known[ClusterWhole]],
     nodes: Iterable[str],
+    listed: Iterable[tuple[str, str]] = (),
 ) -> Iterator[Known[DeviceState]]:
-    """What a cluster's accounting says about an owner's nodes, as states of their devices."""
+    """What a cluster's accounting says about an owner's nodes, as states of their devices.
+
+    ``listed`` are clusters with nodes that they are known to have, though no job or event may name them.
+    """
     ours = frozenset(nodes)
     if not ours:
         return
-    taken = _Taken()
+    taken = _Taken(seen={each for each in listed if each[1] in ours})
     for attempt in attempts_of(rows):
         yield from taken.by(attempt, ours)
     for event in _events(events):

@@ -17,12 +17,13 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.time import HOUR
 from ouvrage.books.cells import Amount, Cell, Grid, Sums, Weights, grid_of, post
 from ouvrage.books.charges import Charges, charged, needs_load
-from ouvrage.books.energy import EnergyAccount, Used, energy_of, overhead
+from ouvrage.books.energy import energy_of, overhead
 from ouvrage.books.money import converted
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import OwnerRecord
 from ouvrage.books.revenue import Told
 from ouvrage.books.tariffs import KWH, PriceBook
+from ouvrage.books.used import EnergyAccount, Used
 from ouvrage.books.wall import Part, metered
 from ouvrage.evidence.fact_keys import FactKeys
 

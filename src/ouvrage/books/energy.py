@@ -4,8 +4,9 @@ Decides that the meter at the wall says how much, and that counters of GPUs only
 reports found the wall at 1.8 to 2.2 times the GPU's sensor. A machine's own meter counts before the
 site's, and the site's says what is left for the machines without one. What no meter covers is estimated
 from the watts of each device by its state, and stays apart. Joules of a meter are whole and every split
-of them adds up. Time in one state under the same terms is added up first, so that a month of a thousand
-GPUs without meters is a few thousand sums.
+of them adds up: what a device takes of each reading is added up in a fine unit, and made whole once, at the
+end. Time in one state under the same terms is added up first, so that a month of a thousand GPUs is a few
+thousand sums.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from fractions import Fraction
 from itertools import pairwise
 
 from ouvrage.base.grades import Grade
-from ouvrage.base.numbers import split_whole
+from ouvrage.base.numbers import rounded_parts, split_whole
 from ouvrage.base.time import SECOND
 from ouvrage.books.calendar import Stretch
 from ouvrage.books.cells import Cell, Grid
 from ouvrage.books.record import Known, MeterRead, OwnerRecord
 from ouvrage.books.spans import merged
 from ouvrage.books.tariffs import KWH, PriceBook
-from ouvrage.books.wall import ORDER, Counter, Like, Over, Part, Reads, Running, cut_to, metered
-from ouvrage.evidence.fact_keys import FactKeys
+from ouvrage.books.used import ATTO, BY_STATE, FINE, EnergyAccount, Lost, Used
+from ouvrage.books.wall import ORDER, Counter, Like, Part, Reads, Running, cut_to, metered
 
 TERMS = ("idle_power_w", "load_power_w")
 UNSEEN = ("held", "unknown")
@@ -33,111 +34,8 @@ UNSEEN = ("held", "unknown")
 _AT_WORK = {"working": Fraction(1), **dict.fromkeys(UNSEEN, Fraction(1, 2))}
 _NO_WORK = Fraction(0)
 """The share of the way from idle to full power in a state; of the others it is nothing."""
-ATTO = 10**18
-BY_STATE = "watts for each state x its time, no meter"
 _BY_GPU = "read by a meter ({}), divided by the GPUs' counters"
 _BY_POWER = "read by a meter ({}), divided by watts x time"
-
-
-@dataclass(slots=True)
-class Used:
-    """Energy of a device in one cell under the same terms and source of price, metered or not.
-
-    ``us`` is its time and ``priced`` price times that time (in the price book's fraction) where no
-    meter reads; ``joules`` and ``cost`` (in 10^-18 of the currency) where one does. ``from_us`` is its
-    first moment; ``cooled``: a meter reads the cooling.
-    """
-
-    cell: Cell
-    from_us: int
-    idle: Known[Fraction] | None
-    load: Known[Fraction] | None
-    share: Fraction
-    cooled: bool
-    read: Grade | None = None
-    method: str = BY_STATE
-    us: int = 0
-    priced: int = 0
-    joules: int = 0
-    cost: int = 0
-    facts: FactKeys = field(default_factory=FactKeys)
-
-    @property
-    def watts(self) -> Fraction | None:
-        """Its power by its state; None where nobody can say."""
-        if self.idle is None or self.load is None:
-            return None
-        return self.idle.value + (self.load.value - self.idle.value) * self.share
-
-    @property
-    def energy_j(self) -> Fraction | None:
-        """What a meter read, else watts by time."""
-        if self.read is not None:
-            return Fraction(self.joules)
-        watts = self.watts
-        return None if watts is None else watts * self.us / SECOND
-
-    def money(self, book: PriceBook) -> Fraction | None:
-        """What it cost; None where its energy is not known."""
-        if self.read is not None:
-            return Fraction(self.cost, ATTO)
-        watts = self.watts
-        if watts is None:
-            return None
-        return watts * self.priced / (book.denominator * SECOND * KWH)
-
-    @property
-    def grade(self) -> Grade:
-        """A meter's own; power that is stated once for every hour is an assumption about each."""
-        return Grade.ASSUMED if self.read is None else self.read
-
-    @property
-    def keys(self) -> FactKeys:
-        """The facts that it stands on."""
-        if self.read is not None:
-            return self.facts
-        terms = [key for each in (self.idle, self.load) if each is not None for key in each.keys]
-        return FactKeys(terms, self.facts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """Joules that a meter read and no device stands for: a machine without a GPU, or beside all."""
-
-    about: str
-    part: Part
-    joules: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyAccount:
-    """All energy of a site's machines: ``used`` by devices, ``lost`` beside them, ``cooling`` metered.
-
-    ``read_j`` is what meters read of the machines by object; it equals what was given to devices and
-    lost, to the joule. ``metered_us`` is the device time that they cover, of ``us``. ``load`` are
-    stretches of time with the joules used in each, cooling included, where they were asked for.
-    """
-
-    used: Sequence[Used]
-    lost: Sequence[Lost]
-    cooling: Sequence[tuple[str, Part]]
-    read_j: Mapping[str, int]
-    metered_us: int
-    us: int
-    notes: tuple[str, ...]
-    load: Sequence[tuple[int, int, Fraction]]
-
-    @property
-    def metered_j(self) -> int:
-        """What devices were given of what meters read."""
-        return sum(each.joules for each in self.used if each.read is not None)
-
-    @property
-    def estimated_j(self) -> Fraction:
-        """What no meter read, by states, as far as anybody can say."""
-        return sum(
-            (each.energy_j or Fraction(0) for each in self.used if each.read is None), Fraction(0)
-        )
 
 
 def energy_of(
@@ -163,10 +61,10 @@ class _Piece:
     cooled: bool
     held: dict[tuple[Grade | None, str], Used] = field(init=False, default_factory=dict)
     """Where it was counted before: a piece is given to once for every change in its machine."""
-    milliwatts: int | None = field(init=False, default=None)
-    like: Like | None = field(init=False, default=None)
+    milliwatts: int = field(init=False, default=-1)
     given: Used | None = field(init=False, default=None)
-    """What it was last given to, of readings alike."""
+    since: tuple[int, ...] = field(init=False, default=())
+    """What it was last given to, of readings alike, and how far these had come when it began."""
 
     @property
     def watts(self) -> Fraction | None:
@@ -210,6 +108,8 @@ class _Taking:
         self.used: dict[tuple[object, ...], Used] = {}
         self.prices: dict[tuple[int, int], int] = {}
         self.milliwatts: dict[tuple[int, int, int], int] = {}
+        self.given: dict[int, Used] = {}
+        self.given_cost = self.given_j = 0
         self.lost: list[Lost] = []
         self.read_j: dict[str, int] = {}
         self.load: list[tuple[int, int, Fraction]] = []
@@ -255,6 +155,7 @@ class _Taking:
                     shared[inside].append(replace(piece, cooled=True))  # cooling is in it
         for index, pieces in shared.items():
             self._give(self.site, [whole[index]], pieces)
+        self._settle()
         self.us += sum(stretch.us for stretch in self.grid.all())
         if self.keeps_load:
             self.load += [
@@ -353,13 +254,15 @@ class _Taking:
     def _read(self, node: str, parts: Sequence[Part], pieces: list[_Piece]) -> Iterator[_Piece]:
         """Give what a node's meter read to its devices; the pieces of time that it does not cover."""
         about = f"node:{node}"
+        for piece in pieces:
+            piece.milliwatts = self._milliwatts(piece)
         counted = any(piece.stretch.device in self.counters for piece in pieces)
-        alike = None if counted or self.keeps_load else Running(parts, self._cost)
-        for begins, ends, inside in _frames(pieces, self.begins, self.ends):
-            over = alike.over(begins, ends) if alike is not None and inside else None
-            if over is not None and alike is not None:
-                self._share_out(about, over, alike, ends - begins, inside)
+        short = not (counted or self.keeps_load)
+        flow = _Flow(self, Running(parts, self._cost)) if short else None
+        for begins, ends, standing in _frames(pieces, self.begins, self.ends, flow):
+            if flow is not None and standing and flow.goes_on(begins, ends, standing):
                 continue
+            inside = list(standing.values())
             runs: dict[tuple[object, ...], list[Part]] = {}
             at = begins
             for part in _between(parts, begins, ends):
@@ -372,26 +275,9 @@ class _Taking:
                 yield from (replace(p, from_us=at, to_us=ends) for p in inside)
             for run in runs.values():
                 self._give(about, run, inside)
-
-    def _share_out(
-        self, about: str, over: Over, read: Running, us: int, pieces: Sequence[_Piece]
-    ) -> None:
-        """``_give`` where parts alike cover all of a frame: its pieces differ in their power alone."""
-        self.read_j[about] = self.read_j.get(about, 0) + over.joules
-        powers = [p.milliwatts or self._milliwatts(p) for p in pieces]
-        powers = powers if any(powers) else [1] * len(pieces)
-        parts, costs = split_whole(over.joules, powers), split_whole(over.cost, powers)
-        like = over.like
-        for piece, joules, cost in zip(pieces, parts, costs, strict=True):
-            used = piece.given
-            if used is None or piece.like is not like:
-                used = piece.given = self._used(piece, like.grade, _BY_POWER.format(like.scope))
-                used.facts.add(read.keys(piece.from_us, piece.to_us, like))
-                piece.like = like
-            used.us += us
-            used.joules += joules
-            used.cost += cost
-        self.metered_us += us * len(pieces)
+        if flow is not None and flow.took:
+            self.read_j[about] = self.read_j.get(about, 0) + flow.joules
+        self._settle()
 
     def _give(self, about: str, run: Sequence[Part], pieces: Sequence[_Piece]) -> None:
         """Give what a meter read in parts alike to the devices behind it; nothing of it is lost."""
@@ -408,22 +294,39 @@ class _Taking:
         cost = sum(self._cost(part) for part in run)
         method = (_BY_GPU if by_gpu else _BY_POWER).format(run[0].scope)
         keys = tuple(key for part in run for key in part.keys)
-        shares = zip(pieces, split_whole(joules, weights), split_whole(cost, weights), strict=True)
         grade, begins, ends = run[0].grade, run[0].from_us, run[-1].to_us
-        for piece, part_j, money in shares:
+        of_joules, of_cost = fine(joules, sum(weights)), fine(cost, sum(weights))
+        self.given_j += joules
+        self.given_cost += cost
+        for piece, weight in zip(pieces, weights, strict=True):
             within = min(us, piece.within(begins, ends))
             within = within if covered == 1 else int(within * covered)
-            used = self._used(piece, grade, method)
+            used = self.give(piece, grade, method)
             used.us += within
             self.metered_us += within
-            used.joules += part_j
-            used.cost += money
+            used.fine_j += of_joules * weight
+            used.fine_cost += of_cost * weight
             used.facts.add(keys)
             used.facts.add(by_gpu.get(piece.stretch.device, ()))
             if covered < 1:
                 left = replace(piece, from_us=max(piece.from_us, run[0].from_us),
                                to_us=min(piece.to_us, run[0].to_us))  # fmt: skip
                 self._estimate(left, 1 - covered)
+
+    def give(self, piece: _Piece, grade: Grade, method: str) -> Used:
+        """What a piece is counted under where a meter read it."""
+        used = self._used(piece, grade, method)
+        self.given[id(used)] = used
+        return used
+
+    def _settle(self) -> None:
+        """Make whole what one meter's readings gave to each; together they are what it read."""
+        all_given = list(self.given.values())
+        joules = rounded_parts(self.given_j, [used.fine_j for used in all_given], FINE)
+        costs = rounded_parts(self.given_cost, [used.fine_cost for used in all_given], FINE)
+        for used, part, cost in zip(all_given, joules, costs, strict=True):
+            used.joules, used.cost = part, cost
+        self.given, self.given_j, self.given_cost = {}, 0, 0
 
     def _cost(self, part: Part) -> int:
         """What was read in a part at the prices of its time, in 10^-18 of the currency."""
@@ -443,12 +346,10 @@ class _Taking:
             self._keep(part.from_us, part.to_us, joules, node, cooled=inside)
 
     def _milliwatts(self, piece: _Piece) -> int:
-        if piece.milliwatts is None:
-            place = id(piece.idle), id(piece.load), id(piece.share)
-            if place not in self.milliwatts:
-                self.milliwatts[place] = max(0, round((piece.watts or 0) * 1000))
-            piece.milliwatts = self.milliwatts[place]
-        return piece.milliwatts
+        place = id(piece.idle), id(piece.load), id(piece.share)
+        if place not in self.milliwatts:
+            self.milliwatts[place] = max(0, round((piece.watts or 0) * 1000))
+        return self.milliwatts[place]
 
     def _weights(
         self, run: Sequence[Part], pieces: Sequence[_Piece]
@@ -456,6 +357,7 @@ class _Taking:
         """In what proportion pieces take what was read, and the GPUs' facts where these said it."""
         part = run[0]
         times = [piece.within(part.from_us, run[-1].to_us) for piece in pieces]
+        times = times if len(set(times)) > 1 else [1] * len(times)
         by_power = [self._milliwatts(piece) * us for piece, us in zip(pieces, times, strict=True)]
         by_power = by_power if any(by_power) else times
         devices = dict.fromkeys(piece.stretch.device for piece in pieces)
@@ -476,18 +378,116 @@ class _Taking:
         return weights, keys
 
 
+class _Flow:
+    """What was read before a machine as time goes on, for each unit of the power that stood there then.
+
+    A piece of time takes its power times what was added while it stood, so that a reading is not given to
+    each device: devices differ in their power alone where parts alike cover all of a frame.
+    """
+
+    def __init__(self, taking: _Taking, running: Running) -> None:
+        self._taking, self._running = taking, running
+        self._like: Like | None = None
+        self._method, self._power, self._count = "", 0, 0
+        self._at: tuple[int, ...] = (0, 0, 0, 0, 0)
+        self._fresh: list[_Piece] = []
+        self.joules = 0
+
+    @property
+    def took(self) -> bool:
+        """Whether any frame was metered."""
+        return self._like is not None
+
+    def begins(self, piece: _Piece) -> None:
+        """A piece begins to stand."""
+        self._power += piece.milliwatts
+        self._count += 1
+        self._fresh.append(piece)
+
+    def ends(self, piece: _Piece) -> None:
+        """A piece ends: it takes its share."""
+        self._power -= piece.milliwatts
+        self._count -= 1
+        self._take(piece)
+
+    def goes_on(self, begins: int, ends: int, standing: Mapping[int, _Piece]) -> bool:
+        """Add what was read in a frame; False where it is not metered throughout, alike and to the full."""
+        over = self._running.over(begins, ends)
+        if over is None:
+            return False
+        if over.like is not self._like:
+            for piece in standing.values():
+                self._take(piece)
+            self._like, self._method = over.like, _BY_POWER.format(over.like.scope)
+            self._fresh = list(standing.values())
+        if self._fresh:
+            self._begin(over.like, standing)
+        us, j, cost, bare_j, bare_cost = self._at
+        if self._power:
+            j, cost = j + fine(over.joules, self._power), cost + fine(over.cost, self._power)
+        else:  # nobody knows the power of any: all alike
+            bare_j += fine(over.joules, self._count)
+            bare_cost += fine(over.cost, self._count)
+        self._at = (us + ends - begins, j, cost, bare_j, bare_cost)
+        self.joules += over.joules
+        taking = self._taking
+        taking.given_j += over.joules
+        taking.given_cost += over.cost
+        taking.metered_us += (ends - begins) * self._count
+        return True
+
+    def _begin(self, like: Like, standing: Mapping[int, _Piece]) -> None:
+        """Those that began to stand since the last frame begin to take."""
+        for piece in self._fresh:
+            if id(piece) in standing:
+                piece.given = used = self._taking.give(piece, like.grade, self._method)
+                used.facts.add(self._running.keys(piece.from_us, piece.to_us, like))
+                piece.since = self._at
+        self._fresh = []
+
+    def _take(self, piece: _Piece) -> None:
+        used = piece.given
+        if used is None:
+            return
+        us, j, cost, bare_j, bare_cost = piece.since
+        now_us, now_j, now_cost, now_bare_j, now_bare_cost = self._at
+        used.us += now_us - us
+        used.fine_j += piece.milliwatts * (now_j - j) + now_bare_j - bare_j
+        used.fine_cost += piece.milliwatts * (now_cost - cost) + now_bare_cost - bare_cost
+        piece.given = None
+
+
+def fine(amount: int, among: int) -> int:
+    """What one of ``among`` takes of an amount, in ``2 ** -FINE``."""
+    return (amount << FINE) // among
+
+
 def _frames(
-    pieces: Sequence[_Piece], from_us: int, to_us: int
-) -> Iterator[tuple[int, int, list[_Piece]]]:
-    """Stretches of time in which the same pieces of all devices stand, those without any among them."""
-    edges = sorted({from_us, to_us, *(at for p in pieces for at in (p.from_us, p.to_us))})
-    place = {at: index for index, at in enumerate(edges)}
-    inside: list[list[_Piece]] = [[] for _ in edges]
+    pieces: Sequence[_Piece], from_us: int, to_us: int, flow: _Flow | None
+) -> Iterator[tuple[int, int, dict[int, _Piece]]]:
+    """Stretches of time in which the same pieces of all devices stand, those without any among them.
+
+    What stands is one table that changes from one to the next. ``flow`` is told of each change.
+    """
+    coming: dict[int, list[_Piece]] = {from_us: [], to_us: []}
+    going: dict[int, list[_Piece]] = {}
     for piece in pieces:
-        for index in range(place[piece.from_us], place[piece.to_us]):
-            inside[index].append(piece)
-    for (begins, ends), found in zip(pairwise(edges), inside, strict=False):
-        yield begins, ends, found
+        coming.setdefault(piece.from_us, []).append(piece)
+        going.setdefault(piece.to_us, []).append(piece)
+    standing: dict[int, _Piece] = {}
+    before = None
+    for at in sorted({*coming, *going}):
+        if before is not None:
+            yield before, at, standing
+        for piece in going.get(at, ()):
+            del standing[id(piece)]
+            if flow is not None:
+                flow.ends(piece)
+        for piece in coming.get(at, ()):
+            standing[id(piece)] = piece
+            if flow is not None:
+                flow.begins(piece)
+        before = at
 
 
 def _between(parts: Sequence[Part], from_us: int, to_us: int) -> Iterator[Part]:

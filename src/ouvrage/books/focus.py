@@ -7,11 +7,12 @@ Columns and their meaning: FOCUS 1.0, https://focus.finops.org/focus-specificati
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ouvrage.base.numbers import decimal_text
+from ouvrage.base.numbers import decimal_text, number
 from ouvrage.model.focus import FocusCharge
 
 TOLERANCE = Fraction(5, 10**11)
@@ -48,15 +49,16 @@ def factor(charge: FocusCharge) -> Fraction | None:
     texts = (charge.list_unit_price, charge.pricing_quantity, charge.listed)
     if None in texts:
         return None
-    price, quantity, cost = (Fraction(text or "") for text in texts)
+    price, quantity, cost = (number(text or "") for text in texts)
     return cost / (price * quantity) if price * quantity else None
 
 
 def _misses_product(charge: FocusCharge) -> bool:
     if charge.list_unit_price is None or charge.pricing_quantity is None or charge.listed is None:
         return False
-    product = Fraction(charge.list_unit_price) * Fraction(charge.pricing_quantity)
-    return abs(product - Fraction(charge.listed)) > TOLERANCE
+    texts = (charge.list_unit_price, charge.pricing_quantity, charge.listed)
+    price, quantity, cost = (number(text) for text in texts)
+    return abs(price * quantity - cost) > TOLERANCE
 
 
 def _negative_usage(charge: FocusCharge) -> bool:
@@ -64,7 +66,8 @@ def _negative_usage(charge: FocusCharge) -> bool:
         charge.category.lower() == "usage"
         and charge.charge_class is None
         and charge.billed is not None
-        and Fraction(charge.billed) < 0
+        and charge.billed.startswith("-")
+        and number(charge.billed) < 0
     )
 
 
@@ -117,13 +120,16 @@ def _total(code: str, charges: Sequence[FocusCharge]) -> Total:
     return Total(
         currency=code,
         rows=len(charges),
-        sums={
-            name: decimal_text(sum(map(Fraction, found), Fraction(0))) if found else None
-            for name, found in known.items()
-        },
+        sums={name: decimal_text(_sum(found)) if found else None for name, found in known.items()},
         unknown={
             name: len(charges) - len(found)
             for name, found in known.items()
             if len(found) < len(charges)
         },
     )
+
+
+def _sum(texts: Iterable[str]) -> Fraction:
+    """The exact sum; the same amounts come again and again, and each is read and added once."""
+    each = Counter(texts).items()
+    return sum((number(text) * times for text, times in each), Fraction(0))

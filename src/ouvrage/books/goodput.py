@@ -88,9 +88,9 @@ def cluster_goodput(
     waits: list[int] = []
     unknown = 0
     for each in attempts:
-        if period is not None and not _meets(each, period):
+        if period is not None and not meets(each, period):
             continue
-        used = _hours(each, period)
+        used = hours_in(each, period)
         unknown += used is None
         sort = sort_of(each.state)
         jobs[sort] = jobs.get(sort, 0) + 1
@@ -116,13 +116,15 @@ def _idle(paid: Fraction, used: Fraction) -> Fraction:
     return paid - used
 
 
-def _meets(each: Attempt, period: Period) -> bool:
+def meets(each: Attempt, period: Period) -> bool:
+    """Whether an attempt has any time in a period; one that never began where it was known then."""
     begins = each.start_us if each.start_us is not None else each.known.valid_from
     ends = each.until_us if each.until_us is not None else begins + 1
     return begins < period.to_us and period.from_us < max(ends, begins + 1)
 
 
-def _hours(each: Attempt, period: Period | None) -> Fraction | None:
+def hours_in(each: Attempt, period: Period | None) -> Fraction | None:
+    """GPU-hours of an attempt within a period, in proportion where it reaches beyond; None where unknown."""
     if each.gpu_us is None:
         return None
     used = Fraction(each.gpu_us, HOUR)

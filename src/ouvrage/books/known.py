@@ -14,9 +14,16 @@ from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import GRADES, Line
 from ouvrage.ledger.kinds import KINDS, values_of
 from ouvrage.ledger.view import lines_in_force
+from ouvrage.model.earnings import Earning
+from ouvrage.model.meters import EnergyRead
+from ouvrage.model.occupancy import DeviceState
 
 T = TypeVar("T")
 FOR_EVER = 2**62
+MOST_DEVICES = 64
+"""Of an owner with more devices a statement leaves out what takes a whole account more, and is kept."""
+DAILY = (DeviceState.KIND, Earning.KIND, EnergyRead.KIND)
+"""Of these there are more than of all others together; each concerns its own time alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from ouvrage.books.calendar import SOLD
 from ouvrage.books.cells import UNNAMED, Cell, Sum
 from ouvrage.books.costs import FIXED, VARIABLE
 from ouvrage.books.electricity import CARBON, ENERGY, IDLE_ENERGY, LOAD_ENERGY
+from ouvrage.books.known import MOST_DEVICES
 from ouvrage.books.period import Period, months_in
 from ouvrage.books.record import OwnerRecord
 from ouvrage.books.revenue import ASKED, ASKED_HOURS, LINES, SOLD_HOURS
@@ -29,7 +30,6 @@ from ouvrage.pricing.market.gpus import model_of
 
 BY = ("gpu", "node", "site", "channel", "tenant", "class")
 UNSOLD = "unsold"
-MOST_DEVICES = 64
 COSTS = (*VARIABLE, *FIXED, "tax")
 
 

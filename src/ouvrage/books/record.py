@@ -14,17 +14,15 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from ouvrage.base.grades import Grade
-from ouvrage.books.cluster_states import states_of
-from ouvrage.books.dues.earned import earnings_of
-from ouvrage.books.dues.earned import states_of as leased_states
 from ouvrage.books.dues.record import DUES_KINDS, NOTHING, DuesRecord, dues_of_lines
 from ouvrage.books.known import FOR_EVER, Known, by_kind, known_of
 from ouvrage.ledger.facts import GRADES, Line, Recorded, line_of
 from ouvrage.ledger.kinds import KINDS, rows_of
-from ouvrage.model.assets import Asset, AssetRetired, Loan
+from ouvrage.model.assets import Asset, AssetPart, AssetRetired, Loan
 from ouvrage.model.cash import BankLine, CostBill, PaymentMatched, SupportTime
 from ouvrage.model.cluster import ClusterJobRow, ClusterNodeEvent, ClusterWhole
 from ouvrage.model.earnings import ChannelInvoice, Earning, OwnerLease
+from ouvrage.model.health import StateMove
 from ouvrage.model.meters import EnergyRead
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.model.offers import ExchangeRate
@@ -70,7 +68,7 @@ class MeterRead(NamedTuple):
 class OwnerRecord:
     """The facts of an owner by kind, each in order of time; ``terms`` by what they are about and name.
 
-    What a cluster's accounting and a platform's leases say of the owner's nodes stands among the ``states``, a platform's
+    What a cluster's accounting, a platform's leases and moves of health say of the owner's nodes stands among the ``states``, a platform's
     charges among the ``earnings``; ``tenants`` is what its tenants owe.
     ``placed`` are placings by device, ``inside`` by node, ``homes`` nodes by name. ``as_of`` is the
     latest moment at which any of them was recorded, 0 where there is none.
@@ -81,6 +79,7 @@ class OwnerRecord:
     devices: tuple[Known[DevicePlaced], ...] = ()
     terms: Mapping[tuple[str, str], tuple[Known[Term], ...]]
     assets: tuple[Known[Asset], ...] = ()
+    asset_parts: tuple[Known[AssetPart], ...] = ()
     retirements: tuple[Known[AssetRetired], ...] = ()
     loans: tuple[Known[Loan], ...] = ()
     states: tuple[Known[DeviceState], ...] = ()
@@ -99,6 +98,7 @@ class OwnerRecord:
     cluster_rows: tuple[Known[ClusterJobRow], ...] = ()
     cluster_events: tuple[Known[ClusterNodeEvent], ...] = ()
     cluster_whole: tuple[Known[ClusterWhole], ...] = ()
+    moves: tuple[Known[StateMove], ...] = ()
     placed: Mapping[str, tuple[Known[DevicePlaced], ...]]
     inside: Mapping[str, tuple[Known[DevicePlaced], ...]]
     homes: Mapping[str, tuple[Known[Node], ...]]
@@ -146,6 +146,7 @@ _FIELDS: dict[type, str] = {
     DevicePlaced: "devices",
     Term: "terms",
     Asset: "assets",
+    AssetPart: "asset_parts",
     AssetRetired: "retirements",
     Loan: "loans",
     DeviceState: "states",
@@ -164,6 +165,7 @@ _FIELDS: dict[type, str] = {
     ClusterJobRow: "cluster_rows",
     ClusterNodeEvent: "cluster_events",
     ClusterWhole: "cluster_whole",
+    StateMove: "moves",
 }
 OWNER_KINDS: tuple[str, ...] = tuple(kind.KIND for kind in _FIELDS)
 """The kinds of facts that the books read; withdrawals may concern any of them."""
@@ -188,10 +190,17 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     rows, events = found["cluster_rows"], found["cluster_events"]
     for each in (rows, events, found["cluster_whole"]):
         _put_in_order(each)
-    found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
-    devices = {each.value.device for each in found["devices"]}
-    found["states"] += leased_states(tenants, devices)
-    found["earnings"] += earnings_of(tenants, devices)
+    if rows or events:
+        from ouvrage.books.cluster_states import states_of
+
+        found["states"] += states_of(rows, events, found["cluster_whole"], nodes)
+    if tenants is not NOTHING:
+        _add_platform(found, tenants)
+    if found["moves"]:
+        from ouvrage.books.health_states import states_of_moves
+
+        devices = {each.value.device for each in found["devices"]}
+        found["states"] += states_of_moves(found["moves"], tenants.nodes, nodes, devices)
     for each in found.values():
         _put_in_order(each)
     terms = _grouped(found.pop("terms"), lambda value: (value.about, value.name))
@@ -208,6 +217,15 @@ def record_of_lines(ours: Sequence[Line]) -> OwnerRecord:
     )
 
 
+def _add_platform(found: dict[str, list[Any]], tenants: DuesRecord) -> None:
+    """Add what a platform's leases say. Most owners have none, and need not wait for its rate plans."""
+    from ouvrage.books.dues import earned
+
+    devices = {each.value.device for each in found["devices"]}
+    found["states"] += earned.states_of(tenants, devices)
+    found["earnings"] += earned.earnings_of(tenants, devices)
+
+
 def _grouped(entries: Iterable[Known[T]], key: Callable[[T], K]) -> dict[K, tuple[Known[T], ...]]:
     found: dict[K, list[Known[T]]] = {}
     for each in entries:
@@ -222,7 +240,7 @@ def _put_in_order(entries: list[Any]) -> None:
 
 
 def _meter_reads(lines: Sequence[Line]) -> Iterator[MeterRead]:
-    rows = rows_of(EnergyRead, [line.payload for line in lines])
+    rows = rows_of(EnergyRead, [line.payload for line in lines], "energy_j")
     for line, row in zip(lines, rows, strict=True):
         if row is not None:
             more = (line.valid_from, line.valid_to, GRADES[line.grade], line.key)

@@ -146,8 +146,11 @@ def _amount(line: str, value: Fraction, money: Converted, how: str) -> Amount:
 def _sold_by(found: Weights, earning: Earning) -> Weights:
     """The cells that an earning belongs to, on its own channel and of its tenant."""
     merged: dict[Cell, int] = {}
+    channel, tenant = earning.channel, earning.tenant
+    if not tenant and all(cell.channel == channel for cell, _ in found):
+        return found
     for cell, us in found:
-        named = Cell(cell.node, cell.device, earning.channel, earning.tenant or cell.tenant)
+        named = Cell(cell.node, cell.device, channel, tenant or cell.tenant)
         merged[named] = merged.get(named, 0) + us
     return list(merged.items())
 

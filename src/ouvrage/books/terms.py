@@ -154,6 +154,14 @@ CATALOGUE: tuple[TermRule, ...] = (
         default=None, source="", ends=None, why="",
     ),
     _rule(
+        "psu_w", "node", "W", "what a machine's power supplies give together, as their labels say",
+        default=None, source="", ends=None, why="",
+    ),
+    _rule(
+        "circuit_w", "site node", "W", "what the circuit carries that a machine hangs on",
+        default=None, source="", ends=None, why="",
+    ),
+    _rule(
         "expected_life_months", "site node device", "month", "life of a part whose life is not stated",
         default="60", source="Meta's annual report for 2022, as quoted: servers five years", ends=("36", "72"),
         why="Alphabet and Microsoft six years (reports for 2022, as quoted); three, our judgement",

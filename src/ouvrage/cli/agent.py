@@ -1,6 +1,7 @@
-"""``ouvrage agent run``: this machine as a node of a platform.
+"""``ouvrage agent run``: this machine watched, and with a server a node of a platform.
 
-Decides where the one-time token comes from (a file or the standard input, never the command line,
+Decides that without a server the machine is watched alone, into this home's own store, and that with one the runner has
+the watch beside it; where the one-time token comes from (a file or the standard input, never the command line,
 which everybody on the machine can read) and how the runner's log looks. Whether an isolation works
 here is found out by trying it, once for each kernel.
 """
@@ -11,14 +12,22 @@ import ipaddress
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from ouvrage.adapters.home import home
 from ouvrage.adapters.parent_death import end_with_the_parent
-from ouvrage.adapters.podman import REGISTRIES
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.text import safe
+from ouvrage.cli.options import json_option
+from ouvrage.cli.output import say_json, say_text
+
+if TYPE_CHECKING:
+    from ouvrage.agent.probing.alerts import Desk
 
 CONFIGURATION = "agent.toml"
 """In the state directory: lists ``see``, ``deny`` and ``registries``, to which the flags add."""
@@ -29,23 +38,40 @@ _NAME = re.compile(r"[^a-z0-9.-]+")
 
 @click.group()
 def agent() -> None:
-    """A node of a platform: takes jobs from a server and runs them here, each in a sandbox."""
+    """One program on each machine: watches over it, and runs a platform's jobs, each in a sandbox."""
+
+
+state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    help="Where it keeps what it must not forget ($OUVRAGE_HOME/agent).",
+)
+
+
+def state_meant(state: Path | None) -> Path:
+    """The agent's directory: the one that was named, else the home's."""
+    return state.absolute() if state is not None else home() / "agent"
 
 
 @agent.command()
-@click.option(
-    "--state",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Where it keeps what it must not forget.",
-)
-@click.option("--server", required=True, metavar="URL", help="The platform's server.")
+@state_option
+@click.option("--server", metavar="URL", help="Also run the jobs of this platform's server.")
 @click.option(
     "--enrol-file",
     type=click.Path(path_type=Path),
     help="A file that holds the one-time token; - is the standard input.",
 )
-@click.option("--name", metavar="NAME", help="The node's name (the host's, else).")
+@click.option(
+    "--name", "--node", "name", metavar="NAME", help="The node's name (the host's, else)."
+)
+@click.option("--no-watch", is_flag=True, help="With --server: run jobs only.")
+@click.option(
+    "--observer",
+    is_flag=True,
+    help="Others run this machine: watch it, ask nothing but a person to repair it.",
+)
+@click.option("--root", metavar="DIR", default="/", help="Watch a tree that stands in for /.")
+@click.option("--report-to", metavar="URL", hidden=True, help="Watch alone, for this server.")
 @click.option(
     "--see",
     multiple=True,
@@ -73,42 +99,166 @@ def agent() -> None:
 )
 @click.option("--with-parent", type=int, hidden=True, help="End when this process is gone.")
 def run(
-    state: Path,
-    server: str,
+    state: Path | None,
+    server: str | None,
     enrol_file: Path | None,
     name: str | None,
+    no_watch: bool,
+    observer: bool,
+    root: str,
+    report_to: str | None,
     see: tuple[str, ...],
     deny: tuple[str, ...],
     registries: tuple[str, ...],
     ca: str | None,
     with_parent: int | None,
 ) -> None:
-    """Serve a platform until told to stop. Jobs that run then go on; started again it finds them."""
-    from ouvrage.agent.isolation import proven
-    from ouvrage.agent.runner import Runner, Settings
+    """Watch this machine until told to stop, and with --server serve a platform.
 
-    _log_to_stderr()
+    What it finds goes into this home's store, or to the server. Jobs that run when it is stopped go on; started again it finds them.
+    """
     if with_parent is not None:
         end_with_the_parent()
         if os.getppid() != with_parent:
             return  # it was gone before the kernel could be asked
-    kept = _kept(state / CONFIGURATION)
+    place = state_meant(state)
+    if server is None:
+        _watch(place, name or host_name(), root, observer, report_to, ca)
+        return
+    from ouvrage.adapters.podman import REGISTRIES
+    from ouvrage.agent.isolation import proven
+    from ouvrage.agent.runner import Runner, Settings
+
+    _log_to_stderr()
+    kept = _kept(place / CONFIGURATION)
     settings = Settings(
-        state=state.absolute(),
+        state=place,
         server=_address(server),
-        name=name or _host(),
+        name=name or host_name(),
         see=tuple(_seen(each) for each in (*kept["see"], *see)),
         deny=tuple(_network(each) for each in (*kept["deny"], *deny)),
         registries=registries or tuple(kept["registries"]) or REGISTRIES,
         ca=ca,
+        watch=not no_watch,
     )
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))
 
 
+def _watch(
+    state: Path, node: str, root: str, observer: bool, report_to: str | None, ca: str | None
+) -> None:
+    """Watch alone; without a server to report to, into this home's store."""
+    from ouvrage.agent.probing.settings import settings_in
+    from ouvrage.agent.probing.watch import (
+        Supervisor,
+        Watching,
+        alert_words,
+        deliver_words,
+        repair_words,
+    )
+
+    settings = settings_in(state, root)
+    observer = settings.observer or observer
+    alerted = _alerted(state)
+    receiver = ("--home", str(home())) if report_to is None else ("--server", report_to)
+    more = ("--ca", ca) if ca else ()
+    observed = ("--observer",) if observer else ()
+    watching = Watching(
+        state=state,
+        node=node,
+        settings=replace(
+            settings, observer=observer, bmc=_bmc(node, root), keeps_books=report_to is None
+        ),
+        root=root,
+        deliver=deliver_words(state, *receiver, *more),
+        # A tree that stands in for / is looked at, and nothing else: no repair may reach this machine through it.
+        repair=repair_words(state, node, *receiver, *more, *observed) if root == "/" else (),
+        alert=alert_words(state) if alerted else (),
+    )
+    supervisor = Supervisor(watching)
+    say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
+    sys.stdout.flush()
+    supervisor.run()
+
+
+def _alerted(state: Path) -> bool:
+    """Whether anybody is to be told. What reads the table weighs: the watch stays small where there is none."""
+    file = state / CONFIGURATION
+    if not file.exists() or "alerts" not in load_toml(
+        str(file), read_text(file, "agent"), "agent/config"
+    ):
+        return False
+    from ouvrage.agent.probing.alerting import channels_in
+
+    return bool(channels_in(state).names)
+
+
+@agent.command("alert")
+@state_option
+@click.option("--test", is_flag=True, help="Send a test by every channel.")
+@json_option
+def alert_(state: Path | None, test: bool, as_json: bool) -> int:
+    """Whom this machine tells of its health, what waits, and whether a test arrives. Exit code 1: something did not."""
+    from ouvrage.agent.probing.alerting import channels_in, desk_in, try_out
+
+    place = state_meant(state)
+    channels = channels_in(place)
+    if not channels.names:
+        raise OuvrageError(
+            "agent/no-alerts", f"nobody is told: {place / CONFIGURATION} has no table [alerts]",
+            hint='[alerts] with webhook = "https://…" and secret = "file:PATH", or smtp, mail_to and mail_from',
+        )  # fmt: skip
+    tried = try_out(host_name(), place, channels) if test else {}
+    desk = desk_in(place)
+    faults = {name: why for name, why in tried.items() if why is not None}
+    if as_json:
+        say_json({
+            "channels": list(channels.names), "least": channels.least, "test": tried,
+            "told": dict(desk.told), "given_up": desk.given_up,
+            "waiting": [{"id": w.message["id"], "left": list(w.left), "tries": w.tries, "said": w.said} for w in desk.waiting],
+        })  # fmt: skip
+    else:
+        say_text("\n".join(_alert_words(channels.names, tried, desk)))
+    return int(bool(faults))
+
+
+def _alert_words(names: tuple[str, ...], tried: dict[str, str | None], desk: Desk) -> list[str]:
+    waits = len(desk.waiting)
+    first = f"Told by {' and '.join(names)}; " + (
+        f"{waits} on their way" if waits else "nothing waits"
+    )
+    lines = [first + (f", {desk.given_up} given up" if desk.given_up else "") + "."]
+    lines += [f"  {name}: {why or 'the test arrived'}" for name, why in tried.items()]
+    lines += [f"  told last of {safe(place)}: {verdict}" for place, verdict in desk.told.items()]
+    lines += [f"  {w.message['id']} waits: {safe(w.said)}" for w in desk.waiting[:5]]
+    return [
+        *lines,
+        "",
+        "A test: ouvrage agent alert --test" if not tried else "Now: ouvrage node watch",
+    ]
+
+
+def _bmc(node: str, root: str) -> tuple[str, str] | None:
+    """The BMC that this home's ``remote.toml`` names for this machine, else the one that the kernel's driver finds."""
+    if (home() / "remote.toml").exists():  # what reads it weighs: the watch stays small without
+        from ouvrage.adapters.remote_config import remotes
+
+        if node in remotes(home()):
+            return str(home()), node
+    return ("", "") if os.path.exists(f"{root.rstrip('/')}/dev/ipmi0") else None
+
+
+def _shown(state: Path) -> str:
+    return "ouvrage node watch" + (f" --state {state}" if state != home() / "agent" else "")
+
+
 def _kept(file: Path) -> dict[str, list[str]]:
     """What the owner wrote into the agent's configuration; empty lists where there is none."""
     told = load_toml(str(file), read_text(file, "agent"), "agent/config") if file.exists() else {}
+    told = {
+        name: value for name, value in told.items() if name not in ("watch", "alerts")
+    }  # the watch reads them
     for name, value in told.items():
         if name not in _LISTS or not isinstance(value, list) or not all(map(_is_text, value)):
             raise OuvrageError(
@@ -162,7 +312,8 @@ def _address(server: str) -> str:
     return server.rstrip("/")
 
 
-def _host() -> str:
+def host_name() -> str:
+    """This machine's name as a node's: the host's, in small letters."""
     return _NAME.sub("-", os.uname().nodename.lower()).strip("-.")[:63] or "node"
 
 

@@ -17,12 +17,14 @@ from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.adapters.home import source_id
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.grades import Grade
+from ouvrage.books.known import DAILY, MOST_DEVICES
 from ouvrage.cli.ledger import Ledger
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.ledger.stated import HASHED, Stated
 from ouvrage.ledger.view import in_force
 from ouvrage.model.records import Withdrawal
+from ouvrage.model.sites import DevicePlaced
 
 __all__ = ["Booked", "Stated", "book", "withdrawal"]
 
@@ -68,14 +70,15 @@ def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Boo
     batch: list[Fact] = []
     stated, corrected, now = 0, 0, now_us()
     for each in statements:
-        before = known.holds.get(each.natural)
-        fact = _fact(each, own, before, each.id)
+        before, text = known.holds.get(each.natural), each.text
+        stated_id = each.id_of(text)
+        fact = _fact(each, own, before, stated_id, text)
         old_news = fact.id in known.ids and fact.id not in known.gone and not typed
         if (before is not None and _same(before, fact)) or old_news:
             continue
         if fact.id in known.ids:
-            told = canonical([each.id, before.key if before else "", len(known.ids)])
-            fact = _fact(each, own, before, f"{each.natural}/{sha256_hex(told)[:HASHED]}")
+            told = canonical([stated_id, before.key if before else "", len(known.ids)])
+            fact = _fact(each, own, before, f"{each.natural}/{sha256_hex(told)[:HASHED]}", text)
         stated += 1
         corrected += before is not None
         if before is not None and before.subject != fact.subject:
@@ -89,7 +92,19 @@ def book(ledger: Ledger, facts: Iterable[Stated], *, typed: bool = False) -> Boo
         known.holds[each.natural] = fact
         known.stated.setdefault(each.natural, []).append(fact)
     ledger.store.append(batch, now_us=now, own_source=own)
+    _renew(ledger, batch)
     return Booked(new=stated - corrected, same=len(statements) - stated, corrected=corrected)
+
+
+def _renew(ledger: Ledger, batch: Iterable[Fact]) -> None:
+    """Make the months anew that a large owner's new daily facts are about: whoever asks need not wait."""
+    spans = [
+        (f.valid_from, f.valid_to) for f in batch if f.kind in DAILY and f.valid_to is not None
+    ]
+    if spans and len(ledger.store.lines((DevicePlaced.KIND,))) > MOST_DEVICES:
+        from ouvrage.cli.books_kept import keep_touched  # which asks as the verbs of the books do
+
+        keep_touched(ledger, spans)
 
 
 def withdrawal(why: str, fact: Fact, source: str, now: int) -> Fact:
@@ -112,7 +127,7 @@ def _same(before: Fact, fact: Fact) -> bool:
     return all(getattr(before, name) == getattr(fact, name) for name in said)
 
 
-def _fact(each: Stated, source: str, before: Fact | None, id: str) -> Fact:
+def _fact(each: Stated, source: str, before: Fact | None, id: str, text: str) -> Fact:
     return fact_of(
         each.value,
         source=source,
@@ -122,6 +137,7 @@ def _fact(each: Stated, source: str, before: Fact | None, id: str) -> Fact:
         valid_to=each.valid_to,
         grade=each.grade,
         corrects=None if before is None else before.key,
+        payload=text,
     )
 
 

@@ -32,17 +32,19 @@ from ouvrage.books.gaps_text import (
     weakest_line,
     worth_filling,
 )
+from ouvrage.books.known import MOST_DEVICES
 from ouvrage.books.period import Period, period_before
-from ouvrage.books.pnl import BY, MOST_DEVICES, Statement, statement_of
+from ouvrage.books.pnl import BY, Statement, statement_of
 from ouvrage.books.pnl_text import answer, detail, period_words, rows_table, statement_json
 from ouvrage.books.variance import Variance, variance
 from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
-from ouvrage.cli.books_close import close, closed_json, closed_lines, reopen, since_closed
+from ouvrage.cli.books_kept import accounted
 from ouvrage.cli.books_pages import pdf_option, write_pages
-from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import html_option, json_option, plain_option
+from ouvrage.cli.ledger import Ledger, opened
+from ouvrage.cli.options import html_option, json_option, keep_everything, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.evidence.figures import Sheet
+from ouvrage.model.closings import BooksClosed
 
 
 class _Books(click.Group):
@@ -66,6 +68,8 @@ _LATER = {
     "energy": ("books_energy", "energy_"),
     "journal": ("books_journal", "journal_"),
     "goodput": ("goodput", "goodput"),
+    "close": ("books_close", "close"),
+    "reopen": ("books_close", "reopen"),
 }
 """Verb → module below ``ouvrage.cli`` and attribute."""
 
@@ -78,6 +82,7 @@ def books() -> None:
     Begin:  ouvrage init
     Then:   ouvrage books pnl --by node
     """
+    keep_everything()
 
 
 @books.command("pnl")
@@ -99,22 +104,32 @@ def pnl_(
 ) -> None:
     """Hours, revenue, every cost and the margin of each GPU, node, channel or tenant."""
     with opened() as ledger:
-        question = asked(ledger, wanted)
-        made = account(question.books.record, question.site, question.passed)
+        question, made = accounted(ledger, wanted, with_facts=bool(html_file or pdf_file))
         statement, beside = statement_of(made, by), _beside(question, made)
-        closed = since_closed(ledger, question, statement.total, wanted.as_of)
-    lines = closed_lines(closed)
+        lines, closed = _closed(ledger, question, statement.total, wanted.as_of)
     shown = (statement, question.period, made)
     said = _told(statement, question.period, beside, lines, False)
     write_pages(shown, beside.gaps, lines, said, html_file, pdf_file)
     if as_json:
         told = {**statement_json(statement), **_beside_json(beside)}
-        say_json({**told, "closed": closed_json(closed)})
+        say_json({**told, "closed": closed})
         return
     say_text(_told(statement, question.period, beside, lines, plain))
     for file in (html_file, pdf_file):
         if file is not None:
             say_text(f"\nWrote {file}")
+
+
+def _closed(
+    ledger: Ledger, question: Asked, now: Sheet, as_of: int | None
+) -> tuple[Sequence[str], Any]:
+    """What is told of a closed month, in lines and as JSON; nothing of an open one."""
+    if not ledger.store.lines((BooksClosed.KIND,)):
+        return (), None
+    from ouvrage.cli import books_close
+
+    found = books_close.since_closed(ledger, question, now, as_of)
+    return books_close.closed_lines(found), books_close.closed_json(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +277,3 @@ def calendar_(
         say_json(calendar_json(chosen, question.site, question.period))
     else:
         say_text(calendar_text(chosen, question.period, plain=plain, one=device is not None))
-
-
-for _verb in (close, reopen):
-    books.add_command(_verb)

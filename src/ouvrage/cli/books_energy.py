@@ -18,10 +18,11 @@ from ouvrage.base.text import safe
 from ouvrage.books.account import Account, account, money
 from ouvrage.books.charges import Priced, energy_cost
 from ouvrage.books.electricity import CARBON, priced_by_bills
-from ouvrage.books.energy import EnergyAccount, energy_of
+from ouvrage.books.energy import energy_of
 from ouvrage.books.period import Period
 from ouvrage.books.pnl_text import period_words
 from ouvrage.books.tariffs import KWH, PriceBook
+from ouvrage.books.used import EnergyAccount
 from ouvrage.cli.books_asked import Asked, Wanted, asked, question_options, same_period
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.options import json_option, plain_option

@@ -116,18 +116,27 @@ def _as_us(_ctx: click.Context, _param: click.Parameter, value: str | None) -> i
 @click.option(
     "--memory", metavar="GIB", type=click.IntRange(1), help="How much memory must be there."
 )
-@click.option("--node", metavar="NAME", help="Whose BMC, of those that remote.toml names.")
+@click.option(
+    "--node", metavar="NAME", help="This machine's name: in remote.toml, in its inventory."
+)
 @click.option("--proc", metavar="DIR", default="/proc", help="Stands in for /proc.")
 @click.option("--sys", metavar="DIR", default="/sys", help="Stands in for /sys.")
 @click.option("--etc", metavar="DIR", default="/etc", help="Stands in for /etc (its fstab).")
+@click.option("--var", metavar="DIR", default="/var", help="Stands in for /var (its packages).")
 @click.option("--kmsg", metavar="FILE", default="/dev/kmsg", help="Stands in for /dev/kmsg.")
+@click.option(
+    "--state",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the agent keeps what this machine is made of (agent/ in the home).",
+)
 @json_option
 @plain_option
 def check(name: str, file: Path | None, as_json: bool, plain: bool, **asked: Any) -> int:
     """Is this machine well?
 
     \b
-    NAME is one of smart, xid, gpu, space, mounts, memory, edac, time; or all; or bmc.
+    NAME is one of smart, xid, gpu, space, mounts, memory, edac, time, inventory; or all; or bmc.
     Exit code: 0 OK, 1 WARN, 2 CRITICAL, 3 UNKNOWN and every error of the check's own.
 
     Nothing is recorded, nothing repaired. A saved file counts as of this boot.

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.gpu_metrics import StalePage, gpus_on_page
@@ -25,16 +26,21 @@ from ouvrage.adapters.host_health import (
     rooms,
 )
 from ouvrage.adapters.ipmi import LOCAL
+from ouvrage.adapters.machine_parts import Roots
 from ouvrage.adapters.nvml_health import gpu_looks
 from ouvrage.adapters.power_look import look_at
 from ouvrage.adapters.power_port import PowerFault
 from ouvrage.adapters.remote_config import Remote, power_port_of, remote_of, remotes
+from ouvrage.agent.parts import agent_dir, inventory_now, kept
 from ouvrage.base.errors import OuvrageError
+from ouvrage.cli.agent import host_name
 from ouvrage.health.bmc import check_bmc
 from ouvrage.health.disks import check_disk
 from ouvrage.health.findings import unknown
 from ouvrage.health.gpus import check_gpus
 from ouvrage.health.host import check_edac, check_memory, check_mounts, check_space, check_time
+from ouvrage.health.parts import CHECK as INVENTORY
+from ouvrage.health.parts import check_inventory
 from ouvrage.health.xid import Rules, check_log
 from ouvrage.model.health import CheckResult
 
@@ -62,7 +68,9 @@ class Asked:
     proc: str
     sys: str
     etc: str
+    var: str
     kmsg: str
+    state: Path | None = None
     node: str | None = None
 
 
@@ -132,6 +140,15 @@ def _time(asked: Asked) -> Results:
     return [check_time(clock(), asked.rules.bounds)]
 
 
+def _inventory(asked: Asked) -> Results:
+    node = asked.node or host_name()
+    known = kept(asked.state or agent_dir(), node)
+    if known is None:
+        return [_absent(INVENTORY, "no inventory that was accepted: ouvrage node inventory")]
+    roots = Roots(proc=asked.proc, sys=asked.sys, etc=asked.etc, var=asked.var)
+    return [check_inventory(known.accepted, inventory_now(node, roots, ask_topology=False))]
+
+
 def _bmc(asked: Asked) -> Results:
     """The BMC that ``remote.toml`` names for this machine, else the one that the kernel's driver finds."""
     known = remotes(home())
@@ -174,6 +191,7 @@ CHECKS: dict[str, Callable[[Asked], Results]] = {
         ("memory", _memory),
         ("edac", _edac),
         ("time", _time),
+        (INVENTORY, _inventory),
         ("bmc", _bmc),
     )
 }

@@ -42,8 +42,10 @@ def _one(result: CheckResult) -> dict[str, Any]:
     }
 
 
-def check_words(whole: CheckResult, parts: Parts, *, plain: bool) -> str:
-    """Lines for a person; the first one is the verdict."""
+def check_words(
+    whole: CheckResult, parts: Parts, *, plain: bool, rules: str = "docs/reference/xid.md"
+) -> str:
+    """Lines for a person; the first one is the verdict. ``rules`` names the page that has them."""
     grade = f"({whole.grade.word})" if plain else whole.grade.mark
     lines = [f"{whole.verdict} {grade} {safe(_first(whole))}"]
     lines += [f"  {shortened(reason, _WIDTH)}" for reason in whole.reasons[1:_SHOWN]]
@@ -51,7 +53,7 @@ def check_words(whole: CheckResult, parts: Parts, *, plain: bool) -> str:
         lines.append(f"  and {len(whole.reasons) - _SHOWN} more")
     if len(parts) > 1:
         lines += ["", table(("check", "verdict", "why"), _rows(parts), "<<<")]
-    lines += ["", *_to_do(whole)]
+    lines += ["", *_to_do(whole, rules)]
     return "\n".join(lines)
 
 
@@ -73,7 +75,7 @@ def _rows(parts: Parts) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _to_do(whole: CheckResult) -> list[str]:
+def _to_do(whole: CheckResult, rules: str) -> list[str]:
     lines: list[str] = []
     if whole.action != "none":
         lines.append(f"what to do   {TO_DO[whole.action]}")
@@ -82,5 +84,5 @@ def _to_do(whole: CheckResult) -> list[str]:
     page = runbook_of(whole.action) or runbook_of(whole.at_drain)
     if page is not None:
         lines.append(f"how          docs/runbooks/{page}.md")
-    lines.append("more         --json shows the evidence; the rules: docs/reference/xid.md")
+    lines.append(f"more         --json shows the evidence; the rules: {rules}")
     return lines

@@ -23,7 +23,7 @@ from ouvrage.books.focus import COSTS, RULES, Flag, Total, factor, flags_of, tot
 from ouvrage.cli.booking import Booked, book
 from ouvrage.cli.import_told import counted, holding, in_words, read_bytes, values
 from ouvrage.cli.ledger import opened
-from ouvrage.cli.options import json_option, plain_option
+from ouvrage.cli.options import json_option, keep_everything, plain_option
 from ouvrage.cli.output import say_json, say_text, table
 from ouvrage.model.focus import FocusCharge
 
@@ -49,6 +49,7 @@ def import_(file: Path, currency: str | None, as_json: bool, plain: bool) -> int
     Every row that can be read comes in, flagged or not. The same export again changes nothing; one made
     again with other amounts corrects. Rows are counted from 1, without the line of names.
     """
+    keep_everything()
     told = Told(form="focus", file=str(file))
     charged = read_focus(decoded(read_bytes(file), "utf-8-sig", str(file)), told, currency)
     with opened() as ledger:

@@ -89,7 +89,7 @@ class How:
     "--also",
     metavar="PART=AMOUNT",
     multiple=True,
-    help=f"Another part of a campaign's cost: {', '.join(STATED)}.",
+    help=f"Another part of a campaign's cost: {', '.join(STATED)}; a tax also as a share, tax=20%.",
 )
 @click.option(
     "--charges",

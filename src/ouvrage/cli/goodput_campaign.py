@@ -6,7 +6,7 @@ stated on the command line, and what nobody knows, with the reason. Figures are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,7 @@ from ouvrage.base.numbers import decimal_text, fixed, significant
 from ouvrage.base.text import safe
 from ouvrage.books.goodput import PARTS, STATED, parts_of
 from ouvrage.books.known import Known
-from ouvrage.books.unit_parts import Beside, Chosen, Drawn, drawn, why_unknown
+from ouvrage.books.unit_parts import TAX, Beside, Chosen, Drawn, drawn, why_unknown
 from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.campaigning import campaign_found
 from ouvrage.cli.import_told import counted
@@ -84,27 +84,40 @@ def chosen_of(charges: Sequence[str], node: str | None) -> Chosen:
     return Chosen(columns=tuple(columns), node=node)
 
 
-def also_of(texts: Sequence[str]) -> tuple[Drawn, ...]:
-    """``PART=AMOUNT`` of each of some texts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Also:
+    """What somebody states beside the facts: amounts of parts, and a tax as a share of what is paid."""
+
+    parts: tuple[Drawn, ...] = ()
+    tax: Fraction = Fraction(0)
+
+
+def also_of(texts: Sequence[str]) -> Also:
+    """``PART=AMOUNT`` of each of some texts, ``tax=20%`` among them."""
     found: list[Drawn] = []
+    tax = Fraction(0)
     for text in texts:
         part, _, amount = text.partition("=")
-        value = amount_in(amount)
+        share = part == TAX and amount.endswith("%")
+        value = amount_in(amount.removesuffix("%") if share else amount)
         if part not in STATED or value is None or value < 0:
             raise OuvrageError(
                 "goodput/also", f"{text!r} states no part of a cost",
-                hint=f"--also storage=12.50, with one of {', '.join(STATED)}",
+                hint=f"--also storage=12.50 or --also tax=20%, with one of {', '.join(STATED)}",
             )  # fmt: skip
+        if share:
+            tax += Fraction(value) / 100
+            continue
         found.append(
             Drawn(
                 part=part, amount=Fraction(value), grade=Grade.ASSUMED, method="stated with --also"
             )
         )
-    return tuple(found)
+    return Also(parts=tuple(found), tax=tax)
 
 
 def unit_cost_of(
-    ledger: Ledger, name: str, also: Sequence[Drawn], chosen: Chosen, as_of: int | None
+    ledger: Ledger, name: str, also: Also, chosen: Chosen, as_of: int | None
 ) -> UnitCost:
     """The cost of a campaign as known at a moment. Raises ``OuvrageError`` ``campaign/...``."""
     campaign = campaign_found(ledger, name, past(as_of, ledger)).campaign
@@ -115,13 +128,14 @@ def unit_cost_of(
             hint=f"there is {', '.join(sorted(record.homes)) or 'none; ouvrage init'}",
         )  # fmt: skip
     said, beside = drawn(campaign, record, _charges(ledger, past(as_of, ledger)), chosen)
-    found = (*said, *also)
     parts = parts_of(campaign)
+    told = (*also.parts, *_taxed(also, parts, said))
+    found = (*said, *told)
     unknown: dict[str, str] = {}
     for part in STATED:
         ours = [each for each in found if each.part == part]
         why = next((each.why for each in ours if each.amount is None), "")
-        stated = any(each in also for each in ours)
+        stated = any(each in told for each in ours)
         if not ours or (why and not stated):
             unknown[part] = why or why_unknown(part, campaign.name)
         else:
@@ -130,6 +144,23 @@ def unit_cost_of(
     return UnitCost(
         campaign=campaign, parts=parts, found=used, unknown=unknown, beside=beside, node=chosen.node
     )
+
+
+def _taxed(also: Also, parts: Mapping[str, Fraction], said: Sequence[Drawn]) -> Iterator[Drawn]:
+    """A tax that is stated as a share: of all that is known, or of the machines' price alone where facts
+    state the tax of the rest, so that nothing is taxed twice.
+    """
+    if not also.tax:
+        return
+    by_facts = any(each.part == TAX and each.amount is not None for each in said)
+    others = () if by_facts else (*said, *also.parts)
+    price = sum(parts.values(), Fraction(0))
+    beside = sum((d.amount or Fraction(0) for d in others if d.part != TAX), Fraction(0))
+    of_what = "the machines' price" if by_facts else "what is paid"
+    words = (
+        f"{decimal_text(also.tax * 100)} % of {of_what} that nobody gives back, stated with --also"
+    )
+    yield Drawn(part=TAX, amount=(price + beside) * also.tax, grade=Grade.ASSUMED, method=words)
 
 
 def _charges(ledger: Ledger, as_of: int | None) -> list[Known[FocusCharge]]:

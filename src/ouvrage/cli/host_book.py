@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ouvrage.adapters.catalogues.files import load_catalogue
-from ouvrage.adapters.catalogues.forms import load_json
+from ouvrage.adapters.json_text import load_json
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.ledger import Ledger

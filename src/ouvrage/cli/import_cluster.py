@@ -78,7 +78,8 @@ def sacct(
     """Jobs of a Slurm cluster and what befell its nodes.
 
     \b
-    sacct --allusers --duplicates --parsable2 --starttime DAY --endtime DAY --format \\
+    sacct --allusers --duplicates --parsable2 --state BF,CA,CD,DL,F,NF,OOM,PD,PR,R,RQ,RS,RV,S,TO \\
+      --starttime DAY --endtime DAY --format \\
       JobIDRaw,JobID,Cluster,State,Submit,Start,End,ElapsedRaw,AllocTRES,NodeList,Account,User,Partition
     sacctmgr --parsable2 show event start=DAY
     sinfo --list-reasons --format '%E|%u|%H|%N|%T'

@@ -26,7 +26,6 @@ from ouvrage.metering.run_view import RunView, run_views
 from ouvrage.metering.spool import Spool
 from ouvrage.metering.whole_spool import read_lines
 from ouvrage.model.runs import RunStarted
-from ouvrage.pricing.unit_cost import sheet_of
 from ouvrage.store.intake import IntakeReport, bring_in
 from ouvrage.store.samples import read_sealed
 from ouvrage.store.store import Store, open_store
@@ -91,6 +90,8 @@ class Ledger:
 
 
 def _assessed(run: str, records: tuple[Recorded, ...], as_of: int) -> Assessed:
+    from ouvrage.pricing.unit_cost import sheet_of  # most verbs need no rate plans
+
     view = run_views(records)[run]
     return Assessed(view=view, sheet=sheet_of(view, as_of), records=records)
 

@@ -5,32 +5,52 @@ Decides only how they are asked for and printed. Each verb is one request under 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.time import MINUTE
-from ouvrage.cli.node_power_limit import power
-from ouvrage.cli.options import json_option
+from ouvrage.cli.agent import state_meant, state_option
+from ouvrage.cli.node_verbs import NodeVerbs
+from ouvrage.cli.node_watch import seen_in, seen_json, seen_words, verify, watch
+from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.cli.talking import talk
 from ouvrage.cli.work_words import counted, lasted, moment, size
 
-_HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "")
+_HEAD = ("node", "state", "GPUs", "cores free", "memory free", "jobs", "leases", "health", "")
 
 
-@click.group()
+@click.group(cls=NodeVerbs)
 def node() -> None:
     """Nodes: machines on which this platform runs work.
 
     \b
     ouvrage node enrol        gives a one-time token for another machine's runner
     ouvrage node list
+    ouvrage node audit        is the machine you are on safe enough for strangers' work?
+    ouvrage node qualify      can it do what a class of work needs, for as long as it takes?
+    ouvrage node watch        this machine's health, without any server
     """
 
 
-node.add_command(power)
+node.add_command(watch)
+node.add_command(verify)
+
+
+@node.command(
+    "check",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    add_help_option=False,
+)
+@click.pass_context
+def check_(ctx: click.Context) -> int:
+    """Look at this machine now: `ouvrage check all`, with its options and exit codes."""
+    from ouvrage.cli.check import check
+
+    return check.main(["all", *ctx.args], "ouvrage node check", standalone_mode=False)
 
 
 @node.command()
@@ -69,12 +89,13 @@ def list_(as_json: bool) -> None:
             f"{size(each['memory_free_mib'])} of {size(each['memory_mib'])}",
             str(each["attempts"]),
             str(each["leases"]),
+            each["health"].replace("_", " "),
             _withheld(each),
         ]
         for each in found
     ]
     here = sum(1 for each in found if each["state"] == "here")
-    body = f"\n\n{table(_HEAD, rows, '<<>>>>><')}" if rows else ""
+    body = f"\n\n{table(_HEAD, rows, '<<>>>>><<')}" if rows else ""
     say_text(f"{counted(len(found), 'node')}, {here} here now{body}")
     say_text("One of them: ouvrage node show NAME      Another: ouvrage node enrol")
 
@@ -99,10 +120,16 @@ def _empty(each: Any) -> str:
 
 
 @node.command()
-@click.argument("name")
+@click.argument("name", required=False)
+@state_option
 @json_option
-def show(name: str, as_json: bool) -> None:
-    """One node and what stands on it."""
+@plain_option
+def show(name: str | None, state: Path | None, as_json: bool, plain: bool) -> None:
+    """One node and what stands on it; without NAME this machine, as its own agent sees it."""
+    if name is None:
+        seen = seen_in(state_meant(state))
+        _said(seen_json(seen), seen_words(seen, plain=plain), as_json)
+        return
     with talk() as server:
         found = server.get(f"/v1/nodes/{name}")
     seen = lasted(max(0, now_us() - found["seen_us"])) if found["seen_us"] else "never"
@@ -116,9 +143,10 @@ def show(name: str, as_json: bool) -> None:
     ]
     lines += [
         f"  GPU {d['slot']}      {d['model']}, {d['device']}: "
-        f"{'fenced' if d['fenced'] else 'leased' if d['lease'] else 'free'}"
+        f"{'fenced' if d['fenced'] else 'leased' if d['lease'] else 'free'}{_ill(d['health'])}"
         for d in found["devices"]
     ]
+    lines.append(f"  health     {_health(found)}")
     lines += [
         f"  fenced     {f['device'] or 'all of it'} by {f['holder']} since {moment(f['since_us'])}: {f['why']}"
         for f in found["fences"]
@@ -126,6 +154,18 @@ def show(name: str, as_json: bool) -> None:
     if not found["listed"]:
         lines.append(f"  unlisted   takes no new leases; {_empty(found)}")
     _said(found, "\n".join(lines), as_json)
+
+
+def _ill(state: str) -> str:
+    return "" if state in ("healthy", "unknown") else f", {state.replace('_', ' ')}"
+
+
+def _health(found: Any) -> str:
+    if found["health_since_us"] is None:
+        return "unknown: nothing has looked at it"
+    why = f": {found['health_why']}" if found["health_why"] else ""
+    state = found["health"].replace("_", " ")
+    return f"{state} since {moment(found['health_since_us'])}{why}      More: ouvrage node health {found['name']}"
 
 
 def _why(verb: Any) -> Any:

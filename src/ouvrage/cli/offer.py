@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ouvrage.adapters.rate_files import frozen_plan
+from ouvrage.base.errors import OuvrageError
 from ouvrage.base.price import parse_price
 from ouvrage.cli.amounts import SIZE, TIME
 from ouvrage.cli.options import json_option, plain_option
@@ -55,6 +56,10 @@ def offer() -> None:
 @click.option("--channel", metavar="NAME", default="own-tenants", help="Where it is sold.")
 @click.option("--node", "nodes", metavar="NAME", multiple=True, help="Only from these nodes.")
 @click.option("--isolation", type=click.Choice(ISOLATIONS), default="sandbox", show_default=True)
+@click.option(
+    "--anyway", is_flag=True, help="To strangers though its machines are not proven; with --why."
+)
+@click.option("--why", metavar="TEXT", default="", help="Your reason, which stays on record.")
 @click.option("--sla", metavar="TEXT", help="What is promised.")
 @click.option("--document", metavar="TEXT", help="The terms, or their address.")
 @json_option
@@ -70,7 +75,16 @@ def create(
     plain: bool,
     **terms: Any,
 ) -> None:
-    """Put a configuration up for sale as NAME. Its terms never change: withdraw it and make another."""  # fmt: skip
+    """Put a configuration up for sale as NAME. Its terms never change: withdraw it and make another.
+
+    --audience public offers it to strangers: only from machines whose isolation was tried out and whose audit
+    passed (ouvrage node audit --push).
+    """  # fmt: skip
+    if terms["anyway"] != bool(terms["why"].strip()):
+        raise OuvrageError(
+            "offer/why", "--anyway and --why go together: the reason stays on record",
+            hint="--anyway --why 'the audit of runc is wrong: Debian mended it'",
+        )  # fmt: skip
     stated = None if price_text is None else parse_price(price_text)
     _, text = frozen_plan(plan)
     rate = None
@@ -101,7 +115,6 @@ def _hourly(amount: str, per: str) -> str:
     """The price of an hour as decimal text; one that has none exactly is refused."""
     from fractions import Fraction
 
-    from ouvrage.base.errors import OuvrageError
     from ouvrage.base.numbers import decimal_text
     from ouvrage.base.price import PER_US
     from ouvrage.base.time import HOUR

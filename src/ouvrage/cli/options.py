@@ -5,6 +5,7 @@ Decides their names, their help and how a moment is written; what a verb does wi
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -123,3 +124,12 @@ def _period_options(verb: Any, month_help: str) -> Any:
     ):
         asking = option(asking)
     return asking
+
+
+def keep_everything() -> None:
+    """Look for things that hold each other after ten million of them only.
+
+    A verb that answers and ends keeps what it reads until then: looking through a month of a thousand
+    GPUs again and again took an eighth of its time.
+    """
+    gc.set_threshold(10_000_000)

@@ -7,7 +7,7 @@ another word about the same thing corrects it. ``ouvrage init`` states the usual
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from ouvrage.cli.own_show import show, withdraw
 from ouvrage.cli.own_tariff import tariff
 from ouvrage.cli.owning import (
     amount,
+    asset_part_stated,
     asset_stated,
     device_stated,
     lease_stated,
@@ -39,7 +40,7 @@ from ouvrage.cli.owning import (
     state_stated,
     term_stated,
 )
-from ouvrage.model.assets import Asset, AssetRetired, Loan
+from ouvrage.model.assets import Asset, AssetPart, AssetRetired, Loan
 from ouvrage.model.earnings import OwnerLease
 from ouvrage.model.occupancy import DeviceState
 from ouvrage.model.sites import DevicePlaced
@@ -210,6 +211,28 @@ def term_(
     _say(stated, booked, f"{name} of {about} is {shown}{when}", as_json=as_json)
 
 
+def _identity_options(verb: Any) -> Any:
+    """Options that say which part of a machine was bought, and of whom."""
+    for option in (
+        click.option("--order", metavar="TEXT", help="The number on the bill."),
+        click.option("--supplier", metavar="NAME", help="Who sold it."),
+        click.option(
+            "--slot", "slots", multiple=True, metavar="KIND:PLACE",
+            help="Its place, where it tells no serial number: 'dimm:P0 A1'.",
+        ),
+        click.option(
+            "--serial", "serials", multiple=True, metavar="TEXT", help="Its serial number, or several."
+        ),
+    ):  # fmt: skip
+        verb = option(verb)
+    return verb
+
+
+def _part_of(asset: str, identity: Mapping[str, Any]) -> AssetPart | None:
+    """What was said of which part it is; None where nothing was."""
+    return AssetPart(asset=asset, **identity) if any(identity.values()) else None
+
+
 @own.command("asset")
 @click.argument("name")
 @click.option(
@@ -229,6 +252,7 @@ def term_(
 )
 @click.option("--declining", metavar="SHARE", help="Loses this share of what is left each year.")
 @click.option("--residual", metavar="AMOUNT", default="0", help="What it is worth at the end.")
+@_identity_options
 @json_option
 def asset(
     name: str,
@@ -242,8 +266,12 @@ def asset(
     declining: str | None,
     residual: str,
     as_json: bool,
+    **identity: Any,
 ) -> None:
-    """A part that was bought, with its price and how long it is used."""  # fmt: skip
+    """A part that was bought, with its price and how long it is used.
+
+    With --serial or --slot `ouvrage node inventory` knows the part in its machine; without, an asset of a node is the machine.
+    """  # fmt: skip
     ways = [way for way in (life_months, life_hours, declining) if way is not None]
     if len(ways) > 1:
         raise OuvrageError(
@@ -263,7 +291,9 @@ def asset(
         )  # fmt: skip
         stated = asset_stated(value, here.place.moment(bought))
         stated = stated if ways else replace(stated, grade=Grade.ASSUMED)
-        booked = book(here.ledger, [stated], typed=True)
+        parts = _part_of(name, identity)
+        more = [] if parts is None else [asset_part_stated(parts, about, stated.valid_from)]
+        booked = book(here.ledger, [stated, *more], typed=True)
     life = "" if ways else ", used for 60 months as is assumed (--life-months)"
     _say(
         stated,

@@ -152,11 +152,15 @@ def _bought(here: Owning) -> Iterator[tuple[Known[Any], str, str]]:
         life = f"{asset.life_months} months" if asset.life_months else asset.method
         says = f"{asset.price} {asset.currency} for {asset.about}, {life}"
         yield part, f"asset/{asset.asset}", says
+    for each in record.asset_parts:
+        named = ", ".join((*each.value.serials, *each.value.slots)) or "the whole of it"
+        by = f" from {each.value.supplier}" if each.value.supplier else ""
+        yield each, f"part/{each.value.asset}", f"{named}{by}"
     for gone in record.retirements:
         yield gone, f"retire/{gone.value.asset}", f"left use, {gone.value.why}"
-    for each in record.loans:
-        loan = each.value
+    for lent in record.loans:
+        loan = lent.value
         says = (
             f"{loan.principal} {loan.currency} at {loan.rate_per_year} a year, {loan.months} months"
         )
-        yield each, f"loan/{loan.loan}", says
+        yield lent, f"loan/{loan.loan}", says

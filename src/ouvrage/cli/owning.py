@@ -23,7 +23,8 @@ from ouvrage.base.time import utc_text
 from ouvrage.books.period import day_named, day_start, zone_of
 from ouvrage.books.terms import RULES
 from ouvrage.cli.booking import Stated
-from ouvrage.model.assets import DEPRECIATION, LOANS, Asset, AssetRetired, Loan
+from ouvrage.health.parts import KINDS
+from ouvrage.model.assets import DEPRECIATION, LOANS, Asset, AssetPart, AssetRetired, Loan
 from ouvrage.model.earnings import OwnerLease
 from ouvrage.model.occupancy import STATES, DeviceState
 from ouvrage.model.sites import DevicePlaced, Node, Site, Term
@@ -195,6 +196,18 @@ def asset_stated(asset: Asset, bought_us: int) -> Stated:
             hint="the residual value is below the price",
         )  # fmt: skip
     return _stated(f"own/asset/{asset.asset}", asset, asset.about, bought_us, None)
+
+
+def asset_part_stated(part: AssetPart, about: str, bought_us: int) -> Stated:
+    """Which parts of a machine an asset is, and who sold it."""
+    for slot in part.slots:
+        kind, colon, place = slot.partition(":")
+        if not colon or kind not in KINDS or not place:
+            raise OuvrageError(
+                "own/slot", f"{slot!r} names no place of a part",
+                hint=f"KIND:PLACE as ouvrage node inventory prints them; KIND is {', '.join(KINDS)}",
+            )  # fmt: skip
+    return _stated(f"own/part/{part.asset}", part, about, bought_us, None)
 
 
 _MOST_MONTHS = 1200

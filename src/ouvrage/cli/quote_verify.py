@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from ouvrage.adapters.bills import Bill, load_bill
-from ouvrage.adapters.catalogues.forms import load_json
 from ouvrage.adapters.catalogues.rows import number_in
+from ouvrage.adapters.json_text import load_json
 from ouvrage.adapters.rate_files import load_plan, shipped_names
 from ouvrage.adapters.toml_text import read_text
 from ouvrage.base.errors import OuvrageError

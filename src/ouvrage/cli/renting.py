@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ouvrage.adapters.messenger import address_fault
+from ouvrage.adapters.web_address import address_fault
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.ids import CODE_LENGTH, normal_code
 from ouvrage.base.time import utc_text

@@ -1,4 +1,4 @@
-"""``ouvrage shell``, ``cp`` and ``forward``: into a running attempt of one's own.
+"""``ouvrage shell`` and ``forward``: into a running attempt of one's own.
 
 Decides how a terminal here becomes one inside the sandbox: its keys go through as they are, its size follows, its end is the command's,
 exit code and all. A shell into a lease is a job that does nothing else and ends with the shell.
@@ -16,17 +16,17 @@ import threading
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ouvrage.adapters.stream_client import Line, dial
 from ouvrage.base.errors import OuvrageError
+from ouvrage.cli.entering import entered, frames_of, in_address
 from ouvrage.cli.output import say_bytes, say_text, wrote
 from ouvrage.cli.talking import server_meant, talk
 from ouvrage.wire import inside
-from ouvrage.wire.inside import Done, Frames, Put, Size, Take, Terminal, Wanted, frame
+from ouvrage.wire.inside import Done, Size, Terminal, frame
 
 _BLOCK = 1 << 16
 _LOOK_S = 0.5
@@ -85,10 +85,8 @@ def _until_running(server: Any, job: str) -> None:
 
 
 def _terminal(job: str, command: list[str]) -> int:
-    line = dial(server_meant(), f"/v1/jobs/{_path(job)}/inside")
     term = os.environ.get("TERM", "dumb")
-    wanted = Wanted(what=Terminal(command=command, term=term or "dumb", size=_size()))
-    line.send(frame(inside.WANTED, wanted.model_dump_json().encode()))
+    line = entered(job, Terminal(command=command, term=term or "dumb", size=_size()))
     try:
         with _raw(), _following_size(line):
             threading.Thread(target=_typed, args=(line,), daemon=True).start()
@@ -162,115 +160,12 @@ def _typed(line: Line) -> None:
 
 def _shown(line: Line) -> Done | None:
     """Show what the command shows; how it ended, None where nobody said."""
-    for sort, body in _frames(line):
+    for sort, body in frames_of(line):
         if sort == inside.DATA:
             say_bytes(body)
         elif sort == inside.DONE:
             return Done.model_validate_json(body)
     return None
-
-
-def _frames(line: Line) -> Iterator[tuple[int, bytes]]:
-    frames = Frames()
-    for piece in line.pieces():
-        yield from frames.take(piece)
-
-
-def _path(job: str) -> str:
-    from urllib.parse import quote
-
-    return quote(job, safe="")
-
-
-# Files
-
-
-@click.command()
-@click.argument("source")
-@click.argument("target")
-def cp(source: str, target: str) -> None:
-    """Copy a file out of a running job's scratch space, or into it.
-
-    \b
-    ouvrage cp JOB:out/loss.txt .
-    ouvrage cp config.yaml JOB:config.yaml
-    """
-    from_job, to_job = _place(source), _place(target)
-    if (from_job is None) == (to_job is None):
-        raise OuvrageError(
-            "cp/where",
-            "exactly one of the two is inside a job",
-            hint="ouvrage cp JOB:path ., or ouvrage cp file JOB:path",
-        )
-    size = (
-        _bring(*from_job, Path(target)) if from_job else _send(Path(source), *(to_job or ("", "")))
-    )
-    wrote()
-    say_text(f"{source} → {target}, {size} bytes")
-
-
-def _place(text: str) -> tuple[str, str] | None:
-    """The job and the path in it; a path here may hold a colon where a slash comes before it."""
-    job, colon, path = text.partition(":")
-    return (job, path) if colon and job and path and "/" not in job else None
-
-
-def _bring(job: str, path: str, target: Path) -> int:
-    if target.is_dir():
-        target /= Path(path).name
-    draft = target.with_name(f".{target.name}.part")
-    line = dial(server_meant(), f"/v1/jobs/{_path(job)}/inside")
-    line.send(frame(inside.WANTED, Wanted(what=Take(path=path)).model_dump_json().encode()))
-    size, done = 0, None
-    try:
-        with draft.open("wb") as file:
-            for sort, body in _frames(line):
-                if sort == inside.DATA:
-                    size += file.write(body)
-                elif sort == inside.DONE:
-                    done = Done.model_validate_json(body)
-        _must(done, path)
-        draft.chmod(0o755 if done and done.executable else 0o644)
-        draft.replace(target)
-    finally:
-        line.close()
-        draft.unlink(missing_ok=True)
-    return size
-
-
-def _send(source: Path, job: str, path: str) -> int:
-    if not source.is_file():
-        raise OuvrageError("cp/source", f"{source} is no file", hint="directories go as a tar file")
-    path = path + source.name if path.endswith("/") else path
-    executable = os.access(source, os.X_OK)
-    wanted = Wanted(what=Put(path=path, executable=executable))
-    line = dial(server_meant(), f"/v1/jobs/{_path(job)}/inside")
-    line.send(frame(inside.WANTED, wanted.model_dump_json().encode()))
-    size = 0
-    try:
-        with contextlib.suppress(ConnectionError), source.open("rb") as file:
-            while data := file.read(_BLOCK):
-                line.send(frame(inside.DATA, data))
-                size += len(data)
-            line.send(frame(inside.OVER))
-        done = next(
-            (Done.model_validate_json(b) for s, b in _frames(line) if s == inside.DONE), None
-        )
-    finally:
-        line.close()
-    _must(done, path)
-    return size
-
-
-def _must(done: Done | None, path: str) -> None:
-    if done is None:
-        raise OuvrageError("cp/broke-off", f"{path}: the stream broke off", exit_code=1)
-    if done.fault:
-        raise OuvrageError(
-            "cp/refused",
-            f"{path}: {done.fault}",
-            hint="paths lie below the job's scratch space; links are not followed",
-        )
 
 
 # Ports
@@ -290,7 +185,7 @@ def forward(job: str, ports: str) -> None:
         raise OuvrageError(
             "forward/port", f"{ports!r} is no pair of ports", hint="8888, or 8888:9999"
         )
-    server, path = server_meant(), f"/v1/jobs/{_path(job)}/ports/{inner}"
+    server, path = server_meant(), f"/v1/jobs/{in_address(job)}/ports/{inner}"
     try:
         listening = socket.create_server(("127.0.0.1", int(local or inner)))
     except OSError as error:

@@ -86,6 +86,7 @@ state_option = click.option(
 )
 @click.option("--detach", is_flag=True, help="Return once the server answers; it runs on.")
 @click.option("--no-runner", is_flag=True, help="Serve only: run no jobs on this machine.")
+@click.option("--no-agent", is_flag=True, help="Do not watch over this machine's health.")
 @click.option(
     "--see",
     multiple=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -254,7 +254,7 @@ def _calendar(view: BooksView) -> Drawing | None:
     if not devices:
         return None
     period = view.made.grid.period
-    strips = [_strip(name, stretches, period) for name, stretches in devices[:MOST_STRIPS]]
+    strips = [strip_of(name, stretches, period) for name, stretches in devices[:MOST_STRIPS]]
     hours: dict[str, int] = {}
     for _, stretches in devices:
         for stretch in stretches:
@@ -269,11 +269,12 @@ def _calendar(view: BooksView) -> Drawing | None:
         "Each strip is a GPU; its pattern says what it was doing, as far as anybody recorded it."
     )
     caption += f" {left} more GPUs are not drawn." if left > 0 else ""
-    drawn = calendar_strips("calendar", "What each GPU was doing", strips, _ticks(period), words)
+    drawn = calendar_strips("calendar", "What each GPU was doing", strips, ticks_of(period), words)
     return Drawing(heading="What each GPU was doing", svg=drawn, caption=caption)
 
 
-def _strip(name: str, stretches: Sequence[Stretch], period: Period) -> DeviceStrip:
+def strip_of(name: str, stretches: Sequence[Stretch], period: Period) -> DeviceStrip:
+    """The strip of a GPU: its stretches as shares of the period, with words for each."""
     sold = sum(stretch.us for stretch in stretches if stretch.state in SOLD)
     blank = sum(stretch.us for stretch in stretches if stretch.state == "unknown")
     owned = sum(stretch.us for stretch in stretches)
@@ -305,11 +306,11 @@ def _fewer(stretches: Sequence[Stretch], period: Period) -> Sequence[Stretch]:
         state = max(states, key=lambda each: states[each])
         begins = period.from_us + column * width
         if found and found[-1].state == state and found[-1].to_us == begins:
-            found[-1] = replace(found[-1], to_us=begins + width)
+            found[-1] = found[-1]._replace(to_us=begins + width)
         else:
             found.append(
-                replace(
-                    stretches[0], state=state, cause="mostly", from_us=begins, to_us=begins + width
+                stretches[0]._replace(
+                    state=state, cause="mostly", from_us=begins, to_us=begins + width
                 )
             )
     return found
@@ -327,7 +328,7 @@ def _spent(stretch: Stretch, period: Period) -> Spent:
     )
 
 
-def _ticks(period: Period) -> list[tuple[float, str]]:
+def ticks_of(period: Period) -> list[tuple[float, str]]:
     """Some ten days of the period, where on its axis each begins."""
     first, after = day_of(period.from_us, period.zone), day_of(period.to_us, period.zone)
     days = max(1, (after - first).days)

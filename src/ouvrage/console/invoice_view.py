@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from ouvrage.base.grades import Grade
 from ouvrage.base.ids import code_of
+from ouvrage.base.numbers import NANO
 from ouvrage.base.text import safe
 from ouvrage.base.time import HOUR
 from ouvrage.books.dues.invoice import Invoice, InvoiceLine, WorkLine, cents
@@ -91,6 +92,11 @@ def shown(
 
 
 def _answer(found: Invoice, say: Language) -> str:
+    if found.too_small and not found.number:
+        least = say.paid(NANO // 10 ** cents(found.currency), found.currency)
+        return say.say(
+            "below", amount=f"{say.exact(found.charged)}\u00a0{found.currency}", least=least
+        )
     if found.total is None:
         return say.say("untaxed", amount=say.paid(found.net, found.currency))
     return say.paid(found.total, found.currency)
@@ -206,6 +212,8 @@ def _sums(found: Invoice, say: Language) -> Iterator[Sum]:
 def _notes(found: Invoice, say: Language) -> Iterator[str]:
     if not found.number:
         yield say.say("note_draft")
+        if found.too_small:
+            yield say.say("note_below")
     if found.running > 0:
         amount = f"{say.exact(found.running)} {found.currency}"
         yield say.say("note_running", amount=amount)

@@ -64,6 +64,11 @@ WORDS: dict[str, tuple[str, str]] = {
         "This is a draft: nothing is owed by it. Charges may be added until it is issued.",
         "Ceci est un projet : il n’engage à rien. Des frais peuvent s’y ajouter jusqu’à l’émission.",
     ),
+    "below": ("{amount}, less than {least}", "{amount}, moins de {least}"),
+    "note_below": (
+        "Less than can be paid: no invoice is issued for it. The charges stay open and go onto the next one.",
+        "Moins que ce qui peut être payé : aucune facture n’est émise. Les frais restent ouverts et passent à la suivante.",
+    ),
     "note_running": (
         "Still running and not charged yet: {amount}, by the same rules.",
         "En cours et pas encore facturé : {amount}, selon les mêmes règles.",

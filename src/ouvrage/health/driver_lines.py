@@ -175,14 +175,17 @@ class Merged:
 _Key = tuple[str, int, "str | None", "NvlinkWord | None", "int | None", "bool | None"]
 
 
-def merged(lines: Iterable[DriverLine], within_us: int) -> list[Merged]:
-    """The faults behind some lines, in the order of their first ones."""
-    open_: dict[_Key, Merged] = {}
-    faults: list[Merged] = []
+def merged(
+    lines: Iterable[DriverLine], within_us: int, before: Iterable[Merged] = ()
+) -> list[Merged]:
+    """The faults behind some lines, in the order of their first ones.
+
+    ``before`` are those of earlier lines: they come first, and grow where a line is another of theirs.
+    """
+    faults = list(before)
+    open_: dict[_Key, Merged] = {_key(fault.first): fault for fault in faults}
     for told in lines:
-        # A GPU that is gone is one fault, whether or not a line of it has the code.
-        kind = "xid" if told.kind == "lost" else told.kind
-        key = (kind, told.code, told.device, told.nvlink, told.recovery, told.fatal)
+        key = _key(told)
         fault = open_.get(key)
         if fault is None or _apart(fault, told, within_us):
             fault = open_[key] = Merged(
@@ -191,6 +194,12 @@ def merged(lines: Iterable[DriverLine], within_us: int) -> list[Merged]:
             faults.append(fault)
         fault.add(told)
     return faults
+
+
+def _key(told: DriverLine) -> _Key:
+    """What lines of one fault have in common; a GPU that is gone is one, whether or not a line of it has the code."""
+    kind = "xid" if told.kind == "lost" else told.kind
+    return kind, told.code, told.device, told.nvlink, told.recovery, told.fatal
 
 
 def _apart(fault: Merged, told: DriverLine, within_us: int) -> bool:

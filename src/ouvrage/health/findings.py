@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from ouvrage.base.grades import Grade, weakest
 from ouvrage.health.tables import Action
-from ouvrage.model.health import BY_WEIGHT, OK, RUNGS, UNKNOWN, CheckResult
+from ouvrage.model.health import BY_WEIGHT, FENCES, OK, RUNGS, UNKNOWN, CheckResult
 from ouvrage.model.work import Named
 
 
@@ -108,6 +108,7 @@ def result_of(
         evidence=(*(item for f in counting for item in f.evidence), *evidence),
         action=first.action,
         at_drain=max((f.at_drain for f in counting), key=_height),
+        fence=max((f.fence for f in counting), key=FENCES.index),
         reasons=(*(f.reason for f in counting), *shadows),
         rule=first.rule,
         grade=grade,
@@ -139,6 +140,7 @@ def together(check: str, results: Sequence[CheckResult]) -> CheckResult:
         evidence=tuple(item for r in telling for item in r.evidence),
         action=first.action,
         at_drain=first.at_drain,
+        fence=max((r.fence for r in inorder), key=FENCES.index),
         reasons=tuple(_named(r, reason) for r in telling for reason in r.reasons),
         rule=first.rule,
         grade=weakest(r.grade for r in results),

@@ -26,11 +26,15 @@ class Fenced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """Which machines may be fenced now and which wait; ``page`` is what a person is told, None for nothing."""
+    """Which machines may be fenced now and which wait; ``page`` is what a person is told, None for nothing.
+
+    ``stopped``: automation fences nothing more until that person has looked.
+    """
 
     now: tuple[str, ...]
     waiting: tuple[str, ...]
     page: str | None
+    stopped: bool = False
 
 
 def cap(nodes: int, bounds: Thresholds) -> int:
@@ -61,7 +65,7 @@ def allowed(
         return Allowed(now=(), waiting=(), page=None)
     out, most = len(held) + len(new), stop(nodes, bounds)
     if out >= most:
-        return Allowed(now=(), waiting=tuple(new), page=_stopped(wanting, out, nodes))
+        return Allowed(now=(), waiting=tuple(new), page=_stopped(wanting, out, nodes), stopped=True)
     left = max(0, cap(nodes, bounds) - len(lately))
     # One that was fenced and freed within the window is in the count already.
     now = [node for at, node in enumerate(new) if node in lately or at < left]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ouvrage.health.findings import Belief, Finding, asked, result_of, unknown
+from ouvrage.health.gpu_around import around_findings
 from ouvrage.health.tables import Thresholds
 from ouvrage.health.xid import Rules
 from ouvrage.model.health import CRITICAL, OK, WARN, CheckResult, Seen
@@ -32,6 +33,17 @@ _SHOWN = (
     "ecc_aggregate_uncorrected", "remap_pending", "remap_failure", "remap_uncorrectable",
     "temperature_c", "temperature_margin_c", "pcie_width", "pcie_width_max", "last_xid",
 )  # fmt: skip
+
+
+def gpu_seen(values: Values, at_us: int) -> Seen:
+    """One GPU's values as what was seen of it, under the best name that it told; ``fault`` among them: why it is silent."""
+    name = values.get("uuid") or values.get("pci") or f"gpu {values.get('index')}"
+    fault = values.get("fault")
+    return Seen(
+        probe="gpu", device=str(name), at_us=at_us, boot="", monotonic_us=0,
+        values={key: value for key, value in values.items() if key != "fault"},
+        fault=None if fault is None else str(fault),
+    )  # fmt: skip
 
 
 def check_gpus(
@@ -91,6 +103,7 @@ def gpu_findings(
         *_heat(values, rules.bounds, device),
         *_slow(values, device),
         *_link(values, device),
+        *around_findings(values, rules.bounds, device, before),
     ]
 
 

@@ -28,26 +28,26 @@ class Trial:
     over: bool
 
 
-def trials(verdicts: Iterable[Verdict], now_us: int, bounds: Thresholds) -> list[Trial]:
-    """Each rule that has a verdict in shadow, the busiest first."""
+def trials(said: Iterable[tuple[int, Verdict]], now_us: int, bounds: Thresholds) -> list[Trial]:
+    """Each rule that has a verdict in shadow, the busiest first. ``said`` are verdicts with the moment (UTC) of each."""
     day = 86_400_000_000
-    shadows: dict[str, list[Verdict]] = {}
-    live: list[Verdict] = []
-    for each in verdicts:
+    shadows: dict[str, list[tuple[int, Verdict]]] = {}
+    live: list[tuple[int, Verdict]] = []
+    for at_us, each in said:
         if each.shadow:
-            shadows.setdefault(each.code, []).append(each)
+            shadows.setdefault(each.code, []).append((at_us, each))
         elif each.verdict == CRITICAL:
-            live.append(each)
+            live.append((at_us, each))
     made: list[Trial] = []
     for rule, found in shadows.items():
         agreed = {
-            (v.node, v.device) for v in found for other in live
-            if (v.node, v.device) == (other.node, other.device) and abs(v.since_us - other.since_us) <= day
+            (v.node, v.device) for at_us, v in found for other_us, other in live
+            if (v.node, v.device) == (other.node, other.device) and abs(at_us - other_us) <= day
         }  # fmt: skip
-        ran_us = now_us - min(v.since_us for v in found)
+        ran_us = now_us - min(at_us for at_us, _ in found)
         made.append(
             Trial(
-                rule=rule, would_have=len(found), nodes=len({v.node for v in found}),
+                rule=rule, would_have=len(found), nodes=len({v.node for _, v in found}),
                 agreed=len(agreed), days=ran_us // day, over=ran_us >= bounds.us("shadow.days"),
             )
         )  # fmt: skip

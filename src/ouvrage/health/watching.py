@@ -14,6 +14,8 @@ from ouvrage.health.tables import HARD, RATE, SHADOW, Debounce, Thresholds
 from ouvrage.model.health import CRITICAL, OK, RUNGS, UNKNOWN, WARN, CheckResult, Verdict
 
 _MOST_KEPT = 256
+_SAME = 3
+"""Looks in a row after which a verdict stands on another reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +153,8 @@ def _rung(result: CheckResult) -> int:
 
 
 def _counted(watch: Watch, verdict: str, look: Look, *, shadow: bool) -> Watch:
-    if verdict == watch.verdict and shadow == watch.shadow:
-        return watch
+    if verdict == watch.verdict and shadow == watch.shadow and watch.result is not None:
+        return replace(watch, result=look.result) if _another(watch, look) else watch
     telling = next((e.result for e in reversed(watch.looks) if e.result.verdict != OK), look.result)
     return replace(
         watch,
@@ -162,6 +164,14 @@ def _counted(watch: Watch, verdict: str, look: Look, *, shadow: bool) -> Watch:
         latched=verdict == CRITICAL,
         shadow=shadow,
     )
+
+
+def _another(watch: Watch, look: Look) -> bool:
+    """Whether the last looks all say what the verdict says, and each of them for the same reason that is not its own."""
+    said = {(each.result.verdict, each.result.rule) for each in watch.looks[-_SAME:]}
+    held = "" if watch.result is None else watch.result.rule
+    full = len(watch.looks) >= _SAME and watch.verdict != OK
+    return full and said == {(watch.verdict, look.result.rule)} and look.result.rule != held
 
 
 def verified(watch: Watch, look: Look) -> Watch:
@@ -190,4 +200,5 @@ def stated(watch: Watch, node: str, epoch: int) -> Verdict:
         boot=watch.boot,
         epoch=epoch,
         shadow=watch.shadow,
+        fence=result.fence if watch.shadow or watch.verdict == result.verdict else "none",
     )

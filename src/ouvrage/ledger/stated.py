@@ -21,7 +21,8 @@ HASHED = 12
 class Stated:
     """One statement: ``value`` (an instance of a kind) about ``subject`` for a half-open period.
 
-    ``natural`` says what it is about, without what it says: ``vast/35798/20399/gpu``.
+    ``natural`` says what it is about, without what it says: ``vast/35798/20399/gpu``. ``payload`` is
+    the canonical text of ``value`` where it was made already.
     """
 
     natural: str
@@ -30,9 +31,19 @@ class Stated:
     valid_from: int
     valid_to: int | None
     grade: Grade
+    payload: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The canonical text of ``value``."""
+        return payload_of(self.value) if self.payload is None else self.payload
 
     @property
     def id(self) -> str:
         """The natural key and a hash of all that is stated."""
+        return self.id_of(self.text)
+
+    def id_of(self, text: str) -> str:
+        """``id`` where the text of the value is at hand."""
         said = canonical([self.valid_from, self.valid_to, self.grade.word])
-        return f"{self.natural}/{sha256_hex(payload_of(self.value) + said)[:HASHED]}"
+        return f"{self.natural}/{sha256_hex(text + said)[:HASHED]}"

@@ -33,6 +33,8 @@ US = 1_000_000
 ASK_MS = 250
 BUSY_PERCENT = 50
 LEAST_BUSY = 4
+MOST_KEPT = 7200
+"""Readings of the cards that are kept: those of two hours, each second."""
 _END_S = 5
 _MARK = "OUVRAGE_LOAD"
 NO_LIBRARY = "NVIDIA's library is not on this machine; no GPU can be read"
@@ -45,9 +47,28 @@ class Said:
 
     cards: list[Identity] = field(default_factory=list)
     readings: list[list[Reading | None]] = field(default_factory=list)
+    stride: int = 1
+    seen: int = 0
     fault: str | None = None
     nothing: bool = False
     rare: Rare = field(default_factory=Rare)
+
+    def keep(self, row: list[Reading | None]) -> None:
+        """A reading more; of a load of days every second one goes, again and again, and the hotter of two stays."""
+        self.seen += 1
+        if self.seen % self.stride == 0:
+            self.readings.append(row)
+        elif _heat_of(row) > _heat_of(self.readings[-1]):
+            self.readings[-1] = row
+        if len(self.readings) > MOST_KEPT:
+            pairs = zip(self.readings[::2], self.readings[1::2], strict=False)
+            self.readings = [max(pair, key=_heat_of) for pair in pairs]
+            self.stride *= 2
+
+
+def _heat_of(row: Sequence[Reading | None]) -> int:
+    """The hottest card of a reading; 0 where none tells."""
+    return max((v[PLACE["temperature_c"]] or 0 for v in row if v is not None), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +81,18 @@ class Load:
 
 def gpu_readings(deadline_s: float, load: Load | None) -> list[HostReading]:
     """Everything about the GPUs; one reading that says why where they cannot be read."""
+    with kept_busy(load) as running:
+        return watched_gpus(deadline_s, running)
+
+
+def watched_gpus(deadline_s: float, running: Running | None) -> list[HostReading]:
+    """The same for a load that somebody else began, until its time is up or it ends."""
     if not nvml_place.is_here(os.environ):
         return [reading("gpu.count", "", NO_LIBRARY)]
-    if load is None:
-        said = _listened(deadline_s, None)
-        return _readings(said, None)
-    with _running(load) as running:
-        return _readings(_listened(deadline_s, running), running)
+    return _readings(_listened(deadline_s, running), running)
 
 
-class _Running:
+class Running:
     """The load while it runs: its process group is ended with it."""
 
     def __init__(self, load: Load, words: IO[bytes]) -> None:
@@ -112,6 +135,8 @@ class _Running:
 
     def complaint(self) -> str:
         """Why it ended by itself: its exit code and the last line that it wrote to its standard error."""
+        if self.words.closed:
+            return "the load was ended"
         self.words.seek(0, os.SEEK_END)
         self.words.seek(max(0, self.words.tell() - 400))
         lines = self.words.read().decode("utf-8", "replace").split("\n")
@@ -120,16 +145,20 @@ class _Running:
 
 
 @contextlib.contextmanager
-def _running(load: Load) -> Iterator[_Running]:
+def kept_busy(load: Load | None) -> Iterator[Running | None]:
+    """A load that runs, and has ended with all it started; None without one, or where no GPU can be read."""
+    if load is None or not nvml_place.is_here(os.environ):
+        yield None
+        return
     with tempfile.TemporaryFile() as words:
-        running = _Running(load, words)
+        running = Running(load, words)
         try:
             yield running
         finally:
             running.end()
 
 
-def _listened(deadline_s: float, running: _Running | None) -> Said:
+def _listened(deadline_s: float, running: Running | None) -> Said:
     """What the child says: one reading of each card at rest, under a load as many as there is time for."""
     child = subprocess.Popen(
         command("ouvrage.meter.gpu_probe"),
@@ -152,7 +181,7 @@ def _listened(deadline_s: float, running: _Running | None) -> Said:
 
 
 def _listen(
-    ask: IO[bytes], lines: int, said: Said, deadline_s: float, running: _Running | None
+    ask: IO[bytes], lines: int, said: Said, deadline_s: float, running: Running | None
 ) -> None:
     """Hear the child until enough was said, nothing more comes, or it is silent for too long."""
     poller = select.poll()
@@ -180,7 +209,7 @@ def _listen(
             until = until or now + round((running.load.seconds if running else 0) * US)
 
 
-def _enough(said: Said, until_us: int, running: _Running | None) -> bool:
+def _enough(said: Said, until_us: int, running: Running | None) -> bool:
     """Whether nothing more is to be heard: there are no GPUs, the time is up, or the load has ended."""
     if said.nothing:
         return True
@@ -203,9 +232,7 @@ def _hear(line: bytes, said: Said) -> None:
             said.cards.append(told["about"])
             said.rare.forget(int(told["about"]["index"]))
         elif told["k"] == "read":
-            said.readings.append(
-                [v and said.rare.completed(index, v) for index, v in enumerate(told["v"])]
-            )
+            said.keep([v and said.rare.completed(index, v) for index, v in enumerate(told["v"])])
         elif told["k"] == "fault":
             said.fault = str(told["text"])[:200]
         elif told["k"] == "nothing":
@@ -224,7 +251,7 @@ def _let_go(child: subprocess.Popen[bytes]) -> None:
     child.returncode = 0  # nobody waits for it any more; Python must not warn that it lives
 
 
-def _readings(said: Said, running: _Running | None) -> list[HostReading]:
+def _readings(said: Said, running: Running | None) -> list[HostReading]:
     if said.nothing:
         return [reading("gpu.count", "", "NVIDIA's library lists no GPU", 0, 0)]
     if not said.cards or not said.readings:
@@ -242,7 +269,7 @@ def _readings(said: Said, running: _Running | None) -> list[HostReading]:
 
 
 def _card(
-    part: str, about: Identity, rows: Sequence[Reading], running: _Running | None
+    part: str, about: Identity, rows: Sequence[Reading], running: Running | None
 ) -> list[HostReading]:
     found = [
         _link(id, name, part, about, rows)
@@ -268,7 +295,7 @@ def _link(id: str, name: str, part: str, about: Identity, rows: Sequence[Reading
     return link_reading(id, at_rest, best if isinstance(best, int) else None, part, busy=False)
 
 
-def _held(part: str, rows: Sequence[Reading], running: _Running) -> list[HostReading]:
+def _held(part: str, rows: Sequence[Reading], running: Running) -> list[HostReading]:
     """The clock that a busy card held, and the share of that time in which a fault held it down."""
     busy = [row for row in rows if (row[PLACE["busy_percent"]] or 0) >= BUSY_PERCENT]
     clocks = sorted(v for row in busy if (v := row[PLACE["clock_sm_mhz"]]) is not None)
@@ -292,4 +319,19 @@ def _held(part: str, rows: Sequence[Reading], running: _Running) -> list[HostRea
         found.append(
             reading("gpu.throttled", "%", "of the readings under load", share, share, part=part)
         )
+    return [*found, *_heat(part, busy)]
+
+
+def _heat(part: str, busy: Sequence[Reading]) -> list[HostReading]:
+    """How hot a busy card became, and what it took on average by its own sensor."""
+    found: list[HostReading] = []
+    heats = [v for row in busy if (v := row[PLACE["temperature_c"]]) is not None]
+    if heats:
+        most, how = max(heats), f"the most of {len(heats)} readings under load"
+        found.append(reading("gpu.temperature", "°C", how, most, most, part=part))
+    taken = [v for row in busy if (v := row[PLACE["power_usage_mw"]]) is not None]
+    if taken:
+        watts = Fraction(round(Fraction(sum(taken), len(taken))), 1000)
+        how = f"mean of {len(taken)} readings of its own sensor under load"
+        found.append(reading("gpu.power", "W", how, watts, watts, part=part))
     return found

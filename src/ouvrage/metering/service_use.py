@@ -19,7 +19,7 @@ from ouvrage.model.work import Bucket, ServiceUsed
 class Exchange:
     """One request and what came of it; times in microseconds from its arrival, None where there was no such moment.
 
-    ``status`` is None where no whole answer came.
+    ``status`` is None where no whole answer came. ``kept_open``: a connection that both sides keep, whose length nobody waited for.
     """
 
     status: int | None
@@ -29,6 +29,7 @@ class Exchange:
     first_us: int | None
     token_us: int | None
     took_us: int
+    kept_open: bool = False
 
 
 @dataclass(slots=True)
@@ -60,10 +61,11 @@ class Tally:
             self.counted += 1
             self.tokens_in += told.tokens_in or 0
             self.tokens_out += told.tokens_out
+        whole = seen.status is not None and not seen.kept_open
         for counts, us in (
             (self.first, seen.first_us),
             (self.token, seen.token_us),
-            (self.took, seen.took_us if seen.status is not None else None),
+            (self.took, seen.took_us if whole else None),
         ):
             if us is not None:
                 counts[bucket_of(us)] += 1

@@ -39,6 +39,23 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssetPart:
+    """Which parts of a machine an ``asset`` is: by their serial numbers, or ``slots`` where they tell none.
+
+    ``supplier`` is who sold it, ``order`` the number on the bill.
+    """
+
+    KIND: ClassVar[str] = "owner.asset_part"
+    VERSION: ClassVar[int] = 1
+
+    asset: str
+    serials: tuple[str, ...]
+    slots: tuple[str, ...]
+    supplier: str | None
+    order: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssetRetired:
     """A part left use at ``valid_from``, for ``proceeds`` (sold) or nothing, and ``why``."""
 

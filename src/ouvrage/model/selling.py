@@ -72,6 +72,19 @@ class OfferWithdrawn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfferOverridden:
+    """An offer to strangers was made ``by`` an owner though ``refused`` spoke against it; ``why`` is their reason."""
+
+    KIND: ClassVar[str] = "offer.override"
+    VERSION: ClassVar[int] = 1
+
+    offer: str
+    refused: tuple[str, ...]
+    why: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
     """Where something stands: a node, its GPUs and the numbers of its cores."""
 

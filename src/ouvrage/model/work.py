@@ -6,6 +6,7 @@ States of a job: ``waiting``, ``starting``, ``running``, ``stopping``, then one 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -61,8 +62,11 @@ class JobSpec:
     organisation's currency. ``checkpoint`` is a path that survives attempts; ``unit`` and ``unit_regex`` go to the meter. ``retries``
     counts further attempts after a failure that is the program's; one that is the machine's is always tried again elsewhere.
     ``grace_us`` is the time from SIGTERM to SIGKILL. A job with a ``port`` is a service: ``health`` is the path that it answers while
-    it is well (None: its port is enough), ``restart`` one of ``RESTARTS``.
+    it is well (None: its port is enough), ``restart`` one of ``RESTARTS``. Specifications of before there were services name
+    neither: ``LATER`` says what they meant.
     """
+
+    LATER: ClassVar[Mapping[str, object]] = {"health": None, "restart": "never"}
 
     name: str
     command: tuple[str, ...]

@@ -29,6 +29,7 @@ from ouvrage.server.limits import Limits
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.services.audit import note_refusal
+from ouvrage.server.services.dialled import elsewhere
 from ouvrage.server.services.uses import Uses
 from ouvrage.server.through import Services
 from ouvrage.server.tunnels import Tunnels
@@ -41,10 +42,12 @@ ROUTES = (
     "runner",
     "health",
     "me",
+    "today",
     "organisations",
     "projects",
     "members",
     "tokens",
+    "keys",
     "audit",
     "nodes",
     "offers",
@@ -57,6 +60,7 @@ ROUTES = (
     "facts",
     "money",
     "invoices",
+    "hooks",
 )
 """The modules below ``routes/`` whose ``router`` is served; addresses are looked for in this order, what nodes ask all the time first."""
 
@@ -103,7 +107,7 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.limits = Limits(platform.monotonic)
     app.state.provider = _provider(platform)
     app.state.uses = uses
-    app.state.tunnels = Tunnels(platform.ids)
+    app.state.tunnels = Tunnels(platform.ids, lambda node: elsewhere(platform, node, token))
     app.state.services = Services(app.state.tunnels, platform.monotonic)
     return app
 

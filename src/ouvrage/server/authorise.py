@@ -64,6 +64,8 @@ ACTIONS: dict[str, Action] = {
     "token.read": _reads(MANAGES, "people"),
     "token.create": _writes(MANAGES, "people"),
     "token.revoke": _writes(MANAGES, "people"),
+    "webhook.read": _reads(MANAGES, "people"),
+    "webhook.change": _writes(MANAGES, "people"),
     "audit.read": _reads(("owner", "tenant-admin"), "people"),
     "node.read": _reads(RUNS, "machines"),
     "node.enrol": _writes(RUNS, "machines"),
@@ -92,7 +94,7 @@ ACTIONS: dict[str, Action] = {
 }
 """Every action there is. An address names its action; ``SELF`` actions concern the asker alone and need no role."""
 
-SELF = frozenset({"me.read", "me.change", "me.login", "me.logout", "me.token"})
+SELF = frozenset({"me.read", "me.change", "me.login", "me.logout", "me.token", "me.key"})
 """Open to everybody who is known, about themselves."""
 PUBLIC = "public"
 """Open to anybody at all."""

@@ -6,11 +6,13 @@ that was misspelt would not be in force. Secrets stand in files of their own, wh
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ouvrage.adapters.posting import Network
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import DAY, HOUR
@@ -54,6 +56,12 @@ class PublicTable(_Table):
     page: bool = False
 
 
+class WebhooksTable(_Table):
+    """``[webhooks]``: networks to which webhooks may lead beside the open Internet, as ``10.1.0.0/16``."""
+
+    allow: list[str] = []
+
+
 class File(_Table):
     """All of ``server.toml``."""
 
@@ -62,6 +70,7 @@ class File(_Table):
     oidc: OidcTable | None = None
     sessions: SessionsTable = SessionsTable()
     limits: LimitsTable = LimitsTable()
+    webhooks: WebhooksTable = WebhooksTable()
 
 
 def configured(state: Path, *, secure: bool, behind_proxy: bool) -> Settings:
@@ -78,6 +87,7 @@ def configured(state: Path, *, secure: bool, behind_proxy: bool) -> Settings:
         requests_a_second=file.limits.requests_a_second,
         requests_at_once=file.limits.requests_at_once,
         public_page=file.public.page,
+        hook_networks=tuple(_network(each, path) for each in file.webhooks.allow),
         oidc=_provider(file.oidc, path) if file.oidc else None,
     )
 
@@ -94,6 +104,15 @@ def _read(path: Path) -> File:
             f"{place}: {first['msg']}",
             where=(str(path),),
             hint="what it may hold: docs/guides/platform.md",
+        ) from error
+
+
+def _network(text: str, path: Path) -> Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise OuvrageError(
+            "server/file", f"webhooks.allow: {error}", where=(str(path),), hint="10.1.0.0/16"
         ) from error
 
 

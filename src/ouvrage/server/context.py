@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ouvrage.adapters.posting import Network
 from ouvrage.base.time import DAY, HOUR
+from ouvrage.server.health_book import HealthBook
 from ouvrage.server.wakes import Wakes
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import Store
@@ -47,7 +49,7 @@ class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
     ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``public_page`` opens the page of
-    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``asked_…`` bound what one user asks of services.
+    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``hook_networks`` are where webhooks may lead beside the open Internet. ``asked_…`` bound what one user asks of services.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -67,6 +69,7 @@ class Settings:
     public_page: bool = False
     secure: bool = False
     behind_proxy: bool = False
+    hook_networks: tuple[Network, ...] = ()
     oidc: Oidc | None = None
     rented: Rented | None = None
 
@@ -85,6 +88,7 @@ class Platform:
     settings: Settings = field(default_factory=Settings)
     limits: WorkLimits = field(default_factory=WorkLimits)
     wakes: Wakes = field(default_factory=Wakes)
+    health: HealthBook = field(default_factory=HealthBook)
     shared_dir: Path | None = None
     """Where several servers on one database keep the logs and files of jobs; None: in ``state_dir``."""
 

@@ -46,7 +46,7 @@ class Presented:
 
 def new_secret(platform: Platform, kind: str) -> Secret:
     """A secret of a kind in ``KINDS``."""
-    secret = _letters(platform.chance(32))
+    secret = letters(platform.chance(32))
     id_ = platform.ids()
     return Secret(id=id_, text=f"{KINDS[kind]}_{id_}_{secret}", hash=_tokens().hash(secret))
 
@@ -114,5 +114,6 @@ def _nobody(hasher: PasswordHasher) -> str:
     return hasher.hash("nobody has this password")
 
 
-def _letters(secret: bytes) -> str:
+def letters(secret: bytes) -> str:
+    """Bytes as letters, digits, hyphens and underscores."""
     return base64.urlsafe_b64encode(secret).rstrip(b"=").decode("ascii")

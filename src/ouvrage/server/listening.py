@@ -26,6 +26,7 @@ class Start:
     behind_proxy: bool = False
     currency: str = "EUR"
     no_runner: bool = False
+    no_agent: bool = False
     see: tuple[Path, ...] = ()
     rented: bool = False
     rate: str | None = None
@@ -44,6 +45,7 @@ class Start:
         words += ["--behind-proxy"] if self.behind_proxy else []
         words += [word for path in self.see for word in ("--see", str(path))]
         words += ["--rented", "--rate", self.rate] if self.rented and self.rate else []
+        words += ["--no-agent"] if self.no_agent else []
         return words + (["--no-runner"] if self.no_runner else [])
 
 

@@ -13,15 +13,18 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from ouvrage.base.time import HOUR, SECOND
+from ouvrage.server import hooked
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Embedded
+from ouvrage.server.health import HealthLoop
 from ouvrage.server.intake import Intake
 from ouvrage.server.keeping import keep
+from ouvrage.server.power import cycle_of
 from ouvrage.server.reconcile import reconcile
 from ouvrage.server.services.rented import hold
 from ouvrage.server.services.upkeep import tidy
 from ouvrage.server.services.uses import Uses
-from ouvrage.server.wakes import ENGINE
+from ouvrage.server.wakes import ENGINE, HEALTH
 
 _log = structlog.get_logger("ouvrage.server")
 _TO_END = "end"
@@ -36,7 +39,14 @@ async def at_work(
     loops = [
         _Loop(platform, "placement", engine.observe, ENGINE),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
+        _Loop(
+            platform,
+            "health",
+            HealthLoop(platform, engine.token, cycle_of(platform.state_dir)).look,
+            HEALTH,
+        ),
         _Loop(platform, "services", uses.state, _TO_END),
+        _Loop(platform, "webhooks", lambda: hooked.look(platform, engine.token), _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
         _Loop(platform, "upkeep", lambda: tidy(platform), _TO_END, every_us=HOUR),
     ]

@@ -29,7 +29,13 @@ class OwnRunner:
     """Keeps the runner running, in a thread of its own, until ``stop``."""
 
     def __init__(
-        self, platform: Platform, url: str, ca: Path | None, see: Sequence[Path] = ()
+        self,
+        platform: Platform,
+        url: str,
+        ca: Path | None,
+        see: Sequence[Path] = (),
+        *,
+        watch: bool = True,
     ) -> None:
         self._platform = platform
         self._state = platform.state_dir / DIRECTORY
@@ -38,6 +44,7 @@ class OwnRunner:
         # Killed, a server ends nothing itself; a runner left behind would keep the next server's out.
         self._command += ["--with-parent", str(os.getpid())]
         self._command += ["--ca", str(ca)] if ca else []
+        self._command += [] if watch else ["--no-watch"]
         self._command += [word for path in see for word in ("--see", str(path))]
         self._ending = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None

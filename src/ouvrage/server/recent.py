@@ -1,4 +1,4 @@
-"""The last minutes of every node's telemetry, in memory, for whoever looks at a page.
+"""The last hour of every node's telemetry, in memory, for whoever looks at a page.
 
 Decides how much is held: so many minutes of a node, and so many bytes in all. Batches are held as they came and read when somebody
 looks, since most are never looked at. After a restart the files fill it again.
@@ -16,7 +16,7 @@ from ouvrage.base.time import MINUTE
 from ouvrage.store.sample_frames import Frame
 from ouvrage.wire.samples import GPU, NODE, Batch, Column, decode
 
-KEPT_US = 15 * MINUTE
+KEPT_US = 60 * MINUTE
 MOST_BYTES = 64 << 20
 
 

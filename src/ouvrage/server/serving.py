@@ -206,7 +206,9 @@ def serve(server: Opened, ready: Callable[[], None]) -> None:
     runner = (
         None
         if server.start.no_runner
-        else OwnRunner(server.platform, server.url, ca, server.start.see)
+        else OwnRunner(
+            server.platform, server.url, ca, server.start.see, watch=not server.start.no_agent
+        )
     )
     try:
         (directory / ADDRESS).write_text(f"{server.url}\n", "ascii")

@@ -6,6 +6,9 @@ open one; a refusal has the one shape of all and comes before the connection is 
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket
 
@@ -58,6 +61,22 @@ async def actor_of(socket: WebSocket, kind: str) -> Actor:
         a_second, at_once = settings.asked_a_second, settings.asked_at_once
     limits.take(f"stream {actor.id}", a_second=a_second, at_once=at_once)
     return actor
+
+
+async def while_allowed(
+    socket: WebSocket, again_s: float, allowed: Callable[[Actor], bool]
+) -> None:
+    """Until whoever opened a connection may have it no more: a token that is revoked ends here too.
+
+    ``allowed`` is asked in a thread, now and then, and may refuse by raising.
+    """
+    while True:
+        await asyncio.sleep(again_s)
+        try:
+            if not await run_in_threadpool(allowed, await still(socket)):
+                return
+        except OuvrageError:
+            return
 
 
 async def deny(socket: WebSocket, error: OuvrageError) -> None:

@@ -90,6 +90,15 @@ _BROKEN = (
 )
 
 
+def headers_for(headers: Sequence[tuple[bytes, bytes]], prefix: str, port: int) -> Headers:
+    """What a service is told of whoever asks it, without what is not its business, and under which name it is asked."""
+    return [
+        *_left(headers, _KEPT_FROM_SERVICE),
+        (b"Host", b"localhost:%d" % port),
+        (b"X-Forwarded-Prefix", prefix.encode("ascii", "replace")),
+    ]
+
+
 class Services:
     """Connections to services, by attempt and port. In the event loop only."""
 
@@ -190,12 +199,8 @@ class _Line(httpcore2.AsyncNetworkStream):
 
 
 def _to_service(asked: Asked, port: int) -> Headers:
-    headers = _left(asked.headers, _KEPT_FROM_SERVICE)
-    headers += [
-        (b"Host", b"localhost:%d" % port),
-        (b"Accept-Encoding", b"identity"),
-        (b"X-Forwarded-Prefix", asked.prefix.encode("ascii", "replace")),
-    ]
+    headers = headers_for(asked.headers, asked.prefix, port)
+    headers.append((b"Accept-Encoding", b"identity"))
     sized = any(name.lower() == b"content-length" for name, _ in asked.headers)
     chunked = any(name.lower() == b"transfer-encoding" for name, _ in asked.headers)
     return [*headers, (b"Transfer-Encoding", b"chunked")] if chunked and not sized else headers

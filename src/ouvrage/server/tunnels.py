@@ -2,7 +2,7 @@
 
 Decides that a stream is found by the node and the attempt that the caller already proved its right to, waits a few seconds for the
 runner and not longer, and holds only a few pieces on their way, so that whoever reads slowly slows whoever writes. It stands in this
-process's event loop alone: a runner is connected to one server process, and only that one reaches into its sandboxes.
+process's event loop alone: a runner is connected to one server process, and only that one reaches into its sandboxes. Another one says so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import structlog
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ouvrage.server.errors import Refused, conflict
@@ -93,8 +94,12 @@ class Stream:
 class Tunnels:
     """All nodes that are connected to this process, and the streams that are being made."""
 
-    def __init__(self, ids: Callable[[], str]) -> None:
+    def __init__(
+        self, ids: Callable[[], str], elsewhere: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """``elsewhere``: whether a node is connected to another server process; asked in a thread, where it is not to this."""
         self._ids = ids
+        self._elsewhere = elsewhere
         self._controls: dict[str, WebSocket] = {}
         self._awaited: dict[str, tuple[str, asyncio.Future[Stream]]] = {}
 
@@ -135,7 +140,8 @@ class Tunnels:
         """A stream into a running attempt on a node. ``Refused`` 503 where there is none to be had."""
         control = self._controls.get(node)
         if control is None:
-            raise _away()
+            other = await run_in_threadpool(self._elsewhere, node)
+            raise _at_another() if other else _away()
         asked = Open(open=self._ids(), attempt=attempt, what=what)
         future: asyncio.Future[Stream] = asyncio.get_running_loop().create_future()
         self._awaited[asked.open] = (node, future)
@@ -155,6 +161,17 @@ def _away() -> Refused:
         status=503,
         hint="it dials again by itself; try again in a moment",
         retry_after=5,
+    )
+
+
+def _at_another() -> Refused:
+    return Refused(
+        "node/other-server",
+        "the node's runner is connected to another server of this platform, and only that one reaches into its jobs",
+        status=503,
+        hint="ask again: where several servers share an address the next answer may be the other's; else name the server that "
+        "the runner dials: OUVRAGE_URL, or ouvrage login",
+        retry_after=1,
     )
 
 

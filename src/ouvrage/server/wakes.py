@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 ENGINE = "engine"
 """Told when something waits or something came free."""
+HEALTH = "health"
+"""Told when something was said about the health of a machine."""
 
 
 class Ear:
@@ -55,7 +57,7 @@ class AsyncEar:
 
 
 class Wakes:
-    """Who waits for what, by topic: ``engine``, ``node:ID``, ``log:ATTEMPT``, ``job:ID``."""
+    """Who waits for what, by topic: ``engine``, ``health``, ``node:ID``, ``log:ATTEMPT``, ``job:ID``."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -39,6 +39,7 @@ LAYERS = (
     "ouvrage.health.laws",
     "ouvrage.books.laws",
     "ouvrage.books.dues.laws",
+    "ouvrage.books.fleet.laws",
     "ouvrage.evidence.laws",
 )
 

@@ -175,9 +175,22 @@ class Store:
         with told(self.engine), reading(self.engine) as connection:
             return [recorded_of(row) for row in connection.execute(query)]
 
-    def lines(self, kinds: Sequence[str], *, as_of: int | None = None) -> list[Line]:
-        """The facts of some kinds known at ``as_of``, kind by kind in no order, as of one state of the store."""
+    def sha256_at(self, seq: int) -> str | None:
+        """The hash of the fact at a place in the ledger; None where it does not go so far."""
+        query = select(facts.c.sha256).where(facts.c.seq == seq)
+        with told(self.engine), reading(self.engine) as connection:
+            return connection.execute(query).scalar()
+
+    def lines(
+        self, kinds: Sequence[str], *, as_of: int | None = None, after: int = 0
+    ) -> list[Line]:
+        """The facts of some kinds known at ``as_of``, kind by kind in no order, as of one state of the store.
+
+        ``after`` leaves out those up to a place in the ledger.
+        """
         query = select(*LINE)
+        if after:
+            query = query.where(facts.c.seq > after)
         if as_of is not None:
             query = query.where(facts.c.recorded_at <= as_of)
         with told(self.engine), reading(self.engine) as connection:

@@ -274,6 +274,23 @@ class TokenTold(Answer):
     state: str
 
 
+class NewKey(Message):
+    """``POST /v1/keys``: a public key as it stands in its file; ``name`` null: its comment."""
+
+    key: Annotated[str, Field(min_length=1, max_length=16_384)]
+    name: Name | None = None
+
+
+class KeyTold(Answer):
+    """A public key of one's own; ``line`` as OpenSSH reads it, without a comment."""
+
+    key: str
+    name: str
+    line: str
+    fingerprint: str
+    created_us: int
+
+
 class AuditTold(Answer):
     """A line of the trail."""
 

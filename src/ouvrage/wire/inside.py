@@ -14,8 +14,10 @@ from pydantic import Field
 
 from ouvrage.wire.runner import Message
 
-WANTED, DATA, SIZE, OVER, DONE = 1, 2, 3, 4, 5
-"""What is wanted; bytes; the terminal's size changed; nothing more is sent; how it ended."""
+WANTED, DATA, SIZE, OVER, DONE, ENTRY = 1, 2, 3, 4, 5, 6
+"""What is wanted; bytes; the terminal's size changed; nothing more is sent; how it ended; the next of a directory's entries."""
+MOST_LEFT = 100
+"""So many of what was left out are named."""
 LONGEST = 1 << 20
 _HEAD = struct.Struct(">BI")
 
@@ -38,33 +40,67 @@ class Terminal(Message):
     size: Size
 
 
+Path = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
 class Take(Message):
-    """Bring a file out: its path below the scratch space."""
+    """Bring a file out, or a directory where ``tree``: its path below the scratch space."""
 
     do: Literal["take"] = "take"
-    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    path: Path
+    tree: bool = False
 
 
 class Put(Message):
-    """Bring a file in: it appears whole or not at all. ``executable`` as it was where it comes from."""
+    """Bring a file in, or a directory: it appears whole or not at all. ``executable`` as it was where it comes from."""
 
     do: Literal["put"] = "put"
-    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    path: Path
+    executable: bool = False
+    tree: bool = False
+
+
+class Ssh(Message):
+    """OpenSSH's server for one connection: after a last frame that says it starts, the stream is its and its client's.
+
+    ``host_key`` is a private key in OpenSSH's own form, made by the asker, who knows the server by it; ``keys`` are lines of public keys.
+    """
+
+    do: Literal["ssh"] = "ssh"
+    host_key: Annotated[
+        str, Field(max_length=4096, pattern=r"^-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    ]
+    keys: Annotated[
+        list[Annotated[str, Field(max_length=8192, pattern=r"^[a-z0-9@. -][ -~]*$")]],
+        Field(min_length=1, max_length=20),
+    ]
+
+
+class Entry(Message):
+    """One entry of a directory that travels, below it; a file's bytes follow in frames of data."""
+
+    path: Path
+    directory: bool = False
     executable: bool = False
 
 
 class Wanted(Message):
     """The first frame."""
 
-    what: Annotated[Terminal | Take | Put, Field(discriminator="do")]
+    what: Annotated[Terminal | Take | Put | Ssh, Field(discriminator="do")]
 
 
 class Done(Message):
-    """The last frame: the command's exit ``code`` (128 and its number for a signal), or what kept it from being done."""
+    """The last frame: the command's exit ``code`` (128 and its number for a signal), or what kept it from being done.
+
+    ``left`` says of a directory what did not travel, the first ``MOST_LEFT`` of them; ``left_out`` how many there were.
+    """
 
     code: int
     fault: str | None = None
     executable: bool = False
+    left: list[str] = Field(default_factory=list)
+    left_out: int = 0
 
 
 def frame(sort: int, data: bytes = b"") -> bytes:
@@ -83,7 +119,7 @@ class Frames:
         self._held += data
         while len(self._held) >= _HEAD.size:
             sort, length = _HEAD.unpack_from(self._held)
-            if length > LONGEST or not WANTED <= sort <= DONE:
+            if length > LONGEST or not WANTED <= sort <= ENTRY:
                 raise ValueError("that is no frame")
             whole = _HEAD.size + length
             if len(self._held) < whole:
@@ -91,3 +127,9 @@ class Frames:
             body = bytes(self._held[_HEAD.size : whole])
             del self._held[:whole]
             yield sort, body
+
+    def rest(self) -> bytes:
+        """What came behind the last frame that was taken, where the stream goes on without frames."""
+        left = bytes(self._held)
+        self._held.clear()
+        return left

@@ -21,6 +21,7 @@ Mebibytes = Annotated[int, Field(ge=0, le=2**40)]
 Duration = Annotated[int, Field(ge=0, lt=2**53)]
 Text = Annotated[str, Field(max_length=20_000, pattern=r"^[^\x00]*$")]
 PlanText = Annotated[str, Field(max_length=200_000)]
+FactLine = Annotated[str, Field(min_length=2, max_length=200_000, pattern=r"^[^\x00]*$")]
 Device = Annotated[str, Field(min_length=1, max_length=200, pattern=PLAIN)]
 
 
@@ -70,7 +71,7 @@ class FenceTold(Answer):
 
 
 class DeviceTold(Answer):
-    """A GPU of a node and who has it; ``fenced`` by itself or with its node."""
+    """A GPU of a node and who has it; ``fenced`` by itself or with its node; ``health`` one of the states of health."""
 
     device: str
     slot: int
@@ -79,12 +80,14 @@ class DeviceTold(Answer):
     fenced: bool
     lease: str | None
     attempt: str | None
+    health: str = "unknown"
 
 
 class NodeTold(Answer):
     """A node as it stands. ``state`` is ``here`` or ``away``; ``empty_us`` when all on it has ended at the latest.
 
-    ``empty_us`` is null where something on it has no end, and ``now`` where nothing is on it.
+    ``empty_us`` is null where something on it has no end, and ``now`` where nothing is on it. ``health`` is its state of health, the worst
+    of it and its GPUs; ``health_why`` what is held against it; ``health_since_us`` null where nothing ever looked.
     """
 
     node: str
@@ -109,10 +112,86 @@ class NodeTold(Answer):
     leases: int
     empty_us: int | None
     empty: bool
+    health: str = "unknown"
+    health_why: str = ""
+    health_since_us: int | None = None
+
+
+class NewProofs(Message):
+    """``POST /v1/nodes/{node}/proofs``: certificates and audits of a node, each a fact as one line of a backup."""
+
+    facts: Annotated[list[FactLine], Field(min_length=1, max_length=50)]
+
+
+class ProofsTaken(Answer):
+    """What became of each fact: ``accepted``, ``exists`` or ``conflict``; and what still speaks against offers to strangers."""
+
+    results: list[str]
+    against: list[str]
+
+
+class Need(Answer):
+    """Something that needs a person: ``node-away``, ``fence`` or ``job``, its name, why, since when, and the page where it is seen to."""
+
+    what: str
+    name: str
+    device: str | None = None
+    state: str | None = None
+    why: str
+    since_us: int | None
+    page: str
+
+
+class CapacityTold(Answer):
+    """What there is to sell now: of nodes, cores and GPUs how many stand, and how many of them can be had or are leased."""
+
+    nodes: int
+    nodes_here: int
+    cores: int
+    cores_free: int
+    gpus: int
+    gpus_leased: int
+
+
+class TodayTold(Answer):
+    """What needs a person, what is under way, and (for those who keep the machines running) what there is to sell."""
+
+    as_of_us: int
+    needs: list[Need]
+    running: int
+    waiting: int
+    capacity: CapacityTold | None
+
+
+class ForSaleTold(Answer):
+    """An offer for everybody; ``room``: it could be had at this moment."""
+
+    name: str
+    gpu: str | None
+    gpus: int
+    cpus: int
+    memory_mib: int
+    disk_mib: int
+    plan: str
+    rate: str | None
+    currency: str
+    interruptible: bool
+    room: bool
+
+
+class StatusTold(Answer):
+    """What anybody may know, where the owner wants that: what is for sale to everybody, and how much of it can be had now."""
+
+    as_of_us: int
+    offers: list[ForSaleTold]
+    free: int
 
 
 class NewOffer(Message):
-    """``POST /v1/offers``. ``plan`` names a shipped rate plan; ``plan_text`` is a plan's file as ``offer create`` sends it."""
+    """``POST /v1/offers``. ``plan`` names a shipped rate plan; ``plan_text`` is a plan's file as ``offer create`` sends it.
+
+    ``anyway`` with ``why`` puts an offer to strangers up for sale though its machines are not proven for them.
+    """
 
     name: Slug
     gpu: Name | None = None
@@ -134,6 +213,8 @@ class NewOffer(Message):
     nodes: Annotated[list[Name], Field(max_length=1000, default_factory=list)]
     isolation: Annotated[str, _one_of(ISOLATIONS)] = "sandbox"
     document: Text | None = None
+    anyway: bool = False
+    why: Words = ""
 
 
 class Why(Message):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
@@ -16,9 +15,9 @@ from typing import Any
 
 from ouvrage.adapters.catalogues import gpuhunt, own, skypilot, vast
 from ouvrage.adapters.catalogues.rows import Context, Fault, Parsed, Row, key_of
+from ouvrage.adapters.json_text import load_json
 from ouvrage.adapters.toml_text import load_toml
 from ouvrage.base.errors import OuvrageError
-from ouvrage.base.numbers import decimal_in
 
 Rows = Iterable[tuple[str, Mapping[str, Any]]]
 FORMS: dict[str, Callable[[Iterable[Row], Context], Parsed]] = {
@@ -67,31 +66,6 @@ def _rows(text: str, context: Context, faults: list[Fault]) -> Rows:
     if name.endswith(".json") or text.lstrip()[:1] in ("{", "["):
         return _listed(load_json(context.file, text, "market/json"), context, faults)
     return csv_rows(text, context, faults)
-
-
-_OFFERS = "a list of offers, or an object that holds one under 'offers'"
-
-
-def load_json(file: str, text: str, code: str, hint: str = _OFFERS) -> Any:
-    """A JSON text with exact decimals; a text that is none is refused with its line."""
-    try:
-        return json.loads(text, parse_float=decimal_in, parse_constant=_no_number)
-    except RecursionError as error:
-        raise OuvrageError(
-            code, f"{file} is nested too deeply", hint="write a flat list"
-        ) from error
-    except ValueError as error:
-        line = getattr(error, "lineno", None)
-        raise OuvrageError(
-            code,
-            f"{file} is no JSON: {error}",
-            where=(f"{file}:{line}" if line else file,),
-            hint=hint,
-        ) from error
-
-
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
 
 
 def _listed(value: Any, context: Context, faults: list[Fault]) -> Rows:

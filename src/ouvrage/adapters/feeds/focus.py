@@ -57,6 +57,7 @@ class Charged:
     """Data row ``row`` of the file (from 1) and the charge that it states, for a half-open period.
 
     ``identity`` is what the charge is for, hashed: the same in an export made again with other amounts.
+    ``payload`` is the charge's.
     """
 
     row: int
@@ -64,15 +65,16 @@ class Charged:
     from_us: int
     to_us: int
     identity: str
+    payload: str
 
     @property
     def content(self) -> str:
         """All that the row says, hashed."""
-        return _content(self.charge, self.from_us, self.to_us)
+        return _content(self.payload, self.from_us, self.to_us)
 
 
-def _content(charge: FocusCharge, from_us: int, to_us: int | None) -> str:
-    return sha256_hex(payload_of(charge) + canonical([from_us, to_us]))[:HASHED]
+def _content(payload: str, from_us: int, to_us: int | None) -> str:
+    return sha256_hex(payload + canonical([from_us, to_us]))[:HASHED]
 
 
 def read_focus(text: str, told: Told, currency: str | None = None) -> list[Charged]:
@@ -169,10 +171,15 @@ def _charged(number: int, row: Row, told: Told) -> Charged | None:
     fixed = {name: text for name, text in rest.items() if name not in _CHANGES}
     about = [*others.values(), category, currency, begins, ends, fixed]
     identity = sha256_hex(canonical(about))[:HASHED]
-    return Charged(row=number, charge=charge, from_us=begins, to_us=ends, identity=identity)
+    return Charged(
+        row=number, charge=charge, from_us=begins, to_us=ends, identity=identity,
+        payload=payload_of(charge),
+    )  # fmt: skip
 
 
+@lru_cache(maxsize=65_536)
 def _cell(value: str) -> str | None:
+    """A cell without the blanks around it, None for none; the same ones come again and again."""
     text = printable(value)
     return None if text in _NULL else text
 
@@ -253,7 +260,7 @@ def _group(rows: Sequence[Charged], held: Sequence[Stated]) -> Iterator[Stated]:
         return
     names: dict[str, list[str]] = {}
     for each in held:
-        names.setdefault(_content(each.value, each.valid_from, each.valid_to), []).append(
+        names.setdefault(_content(each.text, each.valid_from, each.valid_to), []).append(
             each.natural
         )
     times: Counter[str] = Counter()
@@ -273,4 +280,5 @@ def _stated(each: Charged, natural: str) -> Stated:
         valid_from=each.from_us,
         valid_to=each.to_us,
         grade=Grade.METERED,
+        payload=each.payload,
     )

@@ -62,7 +62,7 @@ def _rows(text: str, told: Told) -> Iterator[Row]:
     form = form_of(text, None, told.file, NODES)
     first = {name.lower(): i for i, name in reversed(list(enumerate(form.names)))}
     for line, row in lines_of(text, form, told):
-        cells = row.rstrip("\r").split(form.separator)
+        cells = form.cells(row)
         yield told.row({name: printable(cells[i]) for name, i in first.items()}, str(line))
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from ouvrage.adapters.catalogues.rows import Row, printable
 from ouvrage.adapters.feeds.moments import moment_of, wall_moments
+from ouvrage.adapters.feeds.sacct_use import use_of
 from ouvrage.adapters.feeds.told import Told, key_part, name_part
 from ouvrage.base.canonical import canonical, sha256_hex
 from ouvrage.base.errors import OuvrageError
@@ -24,6 +25,7 @@ from ouvrage.base.time import SECOND
 from ouvrage.ledger.kinds import payload_of
 from ouvrage.ledger.stated import HASHED, Stated
 from ouvrage.model.cluster import ClusterJobRow
+from ouvrage.model.fleet import ClusterJobUse
 
 STATES = frozenset(
     [
@@ -79,6 +81,15 @@ class Form:
     separator: str
     below: int
 
+    @property
+    def free_last(self) -> bool:
+        """Whether the last cell is what people wrote, in which a separator is a letter like any other."""
+        return self.names[-1].lower() == "reason"
+
+    def cells(self, row: str) -> list[str]:
+        """The cells of a row, as many as there are names."""
+        return row.rstrip("\r").split(self.separator, len(self.names) - 1)
+
 
 def text_of(data: bytes, told: Told) -> str:
     r"""A file's text; bytes that are no UTF-8 stand as ``\xff``, so that different ones stay different."""
@@ -120,7 +131,7 @@ def lines_of(text: str, form: Form, told: Told) -> Iterator[tuple[int, str]]:
             continue
         told.rows += 1
         count, after = _together(lines, at, form.separator, wanted)
-        if count == wanted:
+        if count == wanted or (form.free_last and count > wanted):
             if after > at + 1:
                 told.note("rows with line breaks in them are put together")
             yield at + 1, "\n".join(lines[at:after])
@@ -156,13 +167,17 @@ def read_sacct(
         seen.setdefault(row, line)
     found: dict[str, Stated] = {}
     for row, line in seen.items():
-        cells = row.rstrip("\r").split(form.separator)
+        cells = form.cells(row)
         values = {name: printable(cells[i]) for name, i in first.items()}
         stated = _JobRow(told.row(values, str(line)), zone, cluster).stated(told)
         if stated is not None and stated.id in found:
             told.note("rows say nothing else than one before them, and count once")
         if stated is not None:
             found.setdefault(stated.id, stated)
+            used = use_of(stated.value, values, zone)
+            if used is not None:
+                beside = replace(stated, natural=f"use-{natural_of(used)}", value=used)
+                found.setdefault(beside.id, beside)
     return list(found.values())
 
 
@@ -346,7 +361,7 @@ def _until(value: ClusterJobRow, begins: int) -> int | None:
     return None
 
 
-def natural_of(value: ClusterJobRow) -> str:
+def natural_of(value: ClusterJobRow | ClusterJobUse) -> str:
     """What a row is about and all that it says: no row ever replaces another."""
     step = f".{value.step}" if value.step else ""
     said = sha256_hex(canonical(payload_of(value)))[:HASHED]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from ouvrage.adapters.catalogues.forms import load_json
 from ouvrage.adapters.feeds.moments import day_period, moment_of, wall_moment
 from ouvrage.adapters.feeds.table import amount_text, column, decimal_sign, rows_of
 from ouvrage.adapters.feeds.told import Told, amount_in
+from ouvrage.adapters.json_text import load_json
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import decimal_text

@@ -13,8 +13,8 @@ from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from ouvrage.adapters.catalogues.forms import load_json
 from ouvrage.adapters.catalogues.rows import Context, Fault, Row, printable
+from ouvrage.adapters.json_text import load_json
 from ouvrage.base.names import LONGEST
 from ouvrage.base.time import DAY
 from ouvrage.ledger.stated import Stated

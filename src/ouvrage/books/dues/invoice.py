@@ -129,6 +129,11 @@ class Invoice:
         return None if self.total is None else max(0, self.total - max(0, self.prepaid))
 
     @property
+    def too_small(self) -> bool:
+        """Whether there are charges, and together less than can be paid: they stay open, for the next invoice."""
+        return bool(self.lines) and self.net == 0 and self.charged > 0 and self.corrects is None
+
+    @property
     def charged(self) -> int:
         """The sum of the lines, before rounding."""
         return sum(line.nano for line in self.lines)
@@ -321,6 +326,12 @@ def to_issue(
         raise OuvrageError(
             "invoice/empty", f"{found.name} has nothing to be invoiced in {found.period.name}",
             hint="ouvrage usage shows what was charged and when",
+        )  # fmt: skip
+    if found.too_small:
+        raise OuvrageError(
+            "invoice/below-a-cent",
+            f"{found.name} was charged {amount_text(found.charged)} {found.currency} in {found.period.name}, less than can be paid",
+            hint="nothing is lost: its charges stay open and go onto the next invoice",
         )  # fmt: skip
     if found.grade is Grade.SIMULATED:
         made_up = [line.charge for line in found.lines if line.grade is Grade.SIMULATED]

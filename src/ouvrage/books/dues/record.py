@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import number
-from ouvrage.books.dues.charging import Charged
-from ouvrage.books.dues.lease import Ended, Lease
 from ouvrage.books.known import Known, by_kind, known_of
 from ouvrage.ledger.facts import Line, Recorded, line_of
 from ouvrage.model.dues import Budget, LeaseCharge, Payment, TenantInvoice
@@ -24,6 +22,10 @@ from ouvrage.model.selling import LeaseEnded, LeaseGranted, OwnOffer
 from ouvrage.model.sites import Term
 from ouvrage.model.tenancy import Organisation, Project
 from ouvrage.model.work import AttemptEnded, AttemptOrdered, JobSubmitted
+
+if TYPE_CHECKING:  # an owner without tenants need not wait for the rate plans of leases
+    from ouvrage.books.dues.charging import Charged
+    from ouvrage.books.dues.lease import Lease
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -190,6 +192,8 @@ def lease_of(
     job: str | None,
 ) -> Lease:
     """A lease as it is billed, from the facts about it."""
+    from ouvrage.books.dues.lease import Ended, Lease
+
     value = granted.value
     peaks = attempt.value.peaks if attempt else None
     grades = [each.grade for each in (granted, ended, attempt) if each is not None]

@@ -30,6 +30,7 @@ from ouvrage.console.blocks import (
 from ouvrage.model.work import ENDED
 from ouvrage.server.access import engine_of
 from ouvrage.server.authorise import may
+from ouvrage.server.pages import telemetry
 from ouvrage.server.pages.frame import Visit, VisitDep, asked, deed, page, refused
 from ouvrage.server.pages.offers import may_somewhere
 from ouvrage.server.pages.told import length, mebibytes, moment, money, state
@@ -205,6 +206,7 @@ def _blocks(seen: Visit, told: JobShown, why: Explained) -> list[Block]:
     if told.service is not None:
         blocks.append(_service(seen, told.service))
     blocks.append(_attempts(seen, told))
+    blocks += telemetry.of_job(seen, told)
     if told.last is not None:
         blocks.append(_log(seen, told))
     if told.files:

@@ -19,6 +19,7 @@ from ouvrage.console.blocks import (
     Tiles,
 )
 from ouvrage.server.authorise import may
+from ouvrage.server.pages import telemetry
 from ouvrage.server.pages.frame import Visit, asked, deed, page
 from ouvrage.server.pages.told import mebibytes, moment, state
 from ouvrage.server.services import nodes
@@ -42,7 +43,7 @@ def listed(seen: Visit) -> ConsolePage:
     blocks: list[Block] = [
         Table(
             heading="",
-            columns=(_("Node"), _("State"), _("Cores free"), _("Memory free"), _("GPUs"), _("Attempts"), _("New work")),
+            columns=(_("Node"), _("State"), _("Health"), _("Cores free"), _("Memory free"), _("GPUs"), _("Attempts"), _("New work")),
             rows=tuple(_row(seen, each) for each in found),
             empty=_("No machine yet: make an enrolment, then start the runner on the machine with it."),
         )
@@ -66,12 +67,27 @@ def _row(seen: Visit, each: NodeTold) -> tuple[Cell, ...]:
     return (
         Cell(text=each.name, href=f"/nodes/{each.name}"),
         state("online" if each.state == "here" else "away", _(each.state)),
+        _health(each.health, seen),
         Cell(text=f"{each.cpus_free} / {each.cpus}", number=True),
         Cell(text=mebibytes(each.memory_free_mib, seen.language), number=True),
         Cell(text=gpus, number=True),
         Cell(text=str(each.attempts), number=True),
         _takes(seen, each),
     )
+
+
+def _health(word: str, seen: Visit) -> Cell:
+    """A state of health in words, with its tone."""
+    _ = seen.word
+    words = {
+        "healthy": _("healthy"), "suspect": _("suspect"), "fenced": _("fenced"),
+        "draining": _("draining"), "repairing": _("repairing"), "verifying": _("verifying"),
+        "awaiting_hands": _("awaits hands"), "rma": _("returned"), "retired": _("retired"),
+        "maintenance": _("maintenance"), "unknown": _("not looked at"),
+    }  # fmt: skip
+    tones = dict.fromkeys(("suspect", "maintenance", "verifying"), "waiting")
+    tones |= {"healthy": "active", "unknown": ""}
+    return state(tones.get(word, "fenced"), words.get(word, word))
 
 
 def _takes(seen: Visit, each: NodeTold) -> Cell:
@@ -115,6 +131,8 @@ def _blocks(seen: Visit, told: NodeTold) -> list[Block]:
         )
         for fence in told.fences
     ]  # fmt: skip
+    if told.health_why:
+        blocks.append(Notice(text=f"{told.name}: {told.health_why}", tone="bad"))
     blocks.append(
         Tiles(
             tiles=(
@@ -128,7 +146,7 @@ def _blocks(seen: Visit, told: NodeTold) -> list[Block]:
     blocks.append(
         Table(
             heading=_("GPUs"),
-            columns=(_("GPU"), _("Model"), _("Memory"), _("Lease"), _("State")),
+            columns=(_("GPU"), _("Model"), _("Memory"), _("Lease"), _("State"), _("Health")),
             rows=tuple(
                 (
                     Cell(text=device.device),
@@ -139,12 +157,14 @@ def _blocks(seen: Visit, told: NodeTold) -> list[Block]:
                         href=f"/leases/{device.lease}" if device.lease else None,
                     ),
                     state("fenced", _("held back")) if device.fenced else state("active", _("good")),
+                    _health(device.health, seen),
                 )
                 for device in told.devices
             ),
             empty=_("None was found on this machine: offers of cores and memory work without one."),
         )
     )  # fmt: skip
+    blocks += telemetry.of_node(seen, told.node)
     blocks.append(
         Facts(
             heading=_("About this machine"),

@@ -132,6 +132,12 @@ def _offer_form(seen: Visit, *, shown_open: bool) -> Form:
             Field(name="gpu", label=_("GPU model"), required=False),
             Field(name="plan", label=_("Billing"), value="per-second", help=_("A rate plan: per-second, per-minute-up, …")),
             Field(name="audience", label=_("For"), kind="select", value="tenants", choices=tuple((a, _(a)) for a in AUDIENCES)),
+            Field(
+                name="why",
+                label=_("To strangers though no machine is proven, because"),
+                help=_("Stays on record. Empty: only from machines whose isolation and audit hold."),
+                required=False,
+            ),
         ),
     )  # fmt: skip
 
@@ -163,6 +169,8 @@ def make_offer(seen: Visit, form: dict[str, str]) -> str:
         rate=form.get("rate", "").strip() or None,
         currency=form.get("currency", "").strip() or None,
         audience=form.get("audience", ""),
+        anyway=bool(form.get("why", "").strip()),
+        why=form.get("why", "").strip(),
     )
     made = once.do(OfferTold, wanted, lambda tx: offers.create(tx, seen.platform, seen.who, wanted))
     after_change(seen.platform)

@@ -1,4 +1,4 @@
-"""``/v1/facts`` and ``/v1/runs``: runs sent from where they were metered, and read by those whose they are.
+"""``/v1/facts`` and ``/v1/runs``: runs sent from where they were metered, and read by those whose they are; what nodes say of themselves.
 
 A member's token and a node's key come to the same address: what each may send is decided from who asks.
 """
@@ -24,6 +24,7 @@ from ouvrage.server.access import (
 from ouvrage.server.services import facts, runs
 from ouvrage.wire.api import Listed
 from ouvrage.wire.facts import FactsTaken, RunShown, RunTold
+from ouvrage.wire.health import NodeFactsTaken
 
 router = APIRouter(tags=["runs"])
 
@@ -34,8 +35,8 @@ Project = Annotated[str | None, _PROJECT]
 @router.post("/v1/facts", **binary_body(acts("run.push")))
 async def receive(
     request: Request, platform: PlatformDep, actor: AnyoneDep, project: Project = None
-) -> FactsTaken:
-    """Record a run as ``ouvrage run export`` writes it; sent again it changes nothing and says so."""
+) -> FactsTaken | NodeFactsTaken:
+    """Record a run as ``ouvrage run export`` writes it, or a node's facts about itself; sent again it changes nothing and says so."""
     with gate_of(request).entered(f"{actor.kind} {actor.id}"):
         await run_in_threadpool(facts.check_sender, platform, actor, project)
         content = await body_of(request)

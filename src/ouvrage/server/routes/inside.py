@@ -18,7 +18,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.recording import record
 from ouvrage.server.services.inside import Reached, reached
-from ouvrage.server.sockets import actor_of, deny, still
+from ouvrage.server.sockets import actor_of, deny, while_allowed
 from ouvrage.server.tunnels import Stream, Tunnels
 from ouvrage.wire.tunnel import END, ToInside, ToPort
 
@@ -101,12 +101,8 @@ async def _outward(socket: WebSocket, stream: Stream) -> None:
 
 async def _while_allowed(socket: WebSocket, found: Reached) -> None:
     platform: Platform = socket.app.state.platform
-    while True:
-        await asyncio.sleep(_AGAIN_S)
-        try:
-            actor = await still(socket)
-            now = await run_in_threadpool(reached, platform, actor, found.job.job, ACTION)
-        except OuvrageError:
-            return
-        if now.attempt != found.attempt:
-            return
+
+    def same(actor: Actor) -> bool:
+        return reached(platform, actor, found.job.job, ACTION).attempt == found.attempt
+
+    await while_allowed(socket, _AGAIN_S, same)

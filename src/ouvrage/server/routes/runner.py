@@ -12,12 +12,14 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
+from ouvrage.adapters.health_owner import owner_in
 from ouvrage.base.time import SECOND
 from ouvrage.server.access import NodeDep, PlatformDep, acts, address_of, stranger
 from ouvrage.server.authorise import NODE, PUBLIC
 from ouvrage.server.context import Platform
 from ouvrage.server.given import Given
-from ouvrage.server.services import files, nodes, runner
+from ouvrage.server.services import files, node_health, nodes, runner
+from ouvrage.wire.health import NodeDuties
 from ouvrage.wire.runner import (
     Ask,
     Enrol,
@@ -82,6 +84,12 @@ def _orders(platform: Platform, given: Given, node: str, told: runner.Standings)
         with platform.writing() as tx:
             runner.sent(tx, found)
     return found
+
+
+@router.get("/v1/runner/health", **acts(NODE))
+def health(platform: PlatformDep, actor: NodeDep) -> NodeDuties:
+    """What a node is to do about its own health: the epoch to name, rungs to climb, what to verify."""
+    return node_health.duties(platform, actor, owner_in(platform.state_dir).turned_on)
 
 
 @router.post("/v1/runner/events", **acts(NODE))

@@ -8,30 +8,38 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, WebSocket
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Scope
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.metering.answers import AnswerReader
 from ouvrage.metering.service_use import Exchange
 from ouvrage.server.access import AskerDep, PlatformDep, acts
+from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import status_of
 from ouvrage.server.services.inside import Reached, service
 from ouvrage.server.services.uses import Uses
+from ouvrage.server.sockets import actor_of, deny, while_allowed
 from ouvrage.server.through import SANDBOXED, Answer, Asked, BrokenOff, Services
+from ouvrage.server.through_sockets import Carried
 
 router = APIRouter(tags=["services"])
 
 PREFIX = "/v1/services"
 _SHOWN = ("GET", "POST")
+_AGAIN_S = 10.0
 _OTHERS = ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class _Watch:
     """One exchange while it goes on."""
 
-    def __init__(self, uses: Uses, found: Reached, monotonic: Callable[[], int]) -> None:
+    def __init__(
+        self, uses: Uses, found: Reached, monotonic: Callable[[], int], *, kept_open: bool = False
+    ) -> None:
+        self._kept_open = kept_open
         self._uses = uses
         self._found = found
         self._monotonic = monotonic
@@ -54,6 +62,11 @@ class _Watch:
         if self._reader.take(data) and self._token_us is None:
             self._token_us = self._us()
 
+    def passed(self, inward: int, outward: int) -> None:
+        """So many bytes of messages passed."""
+        self.bytes_in += inward
+        self.bytes_out += outward
+
     def ended(self, status: int | None) -> None:
         """It is over; ``status`` None where no whole answer came. Only the first time counts."""
         if self._noted:
@@ -67,6 +80,7 @@ class _Watch:
             first_us=self._first_us,
             token_us=self._token_us,
             took_us=self._us(),
+            kept_open=self._kept_open,
         )
         self._uses.note(self._found.attempt, self._found.job.job, seen)
 
@@ -101,6 +115,35 @@ async def post(
     return await _through(request, await run_in_threadpool(service, platform, actor, job))
 
 
+@router.websocket(PREFIX + "/{job}/{path:path}")
+async def socket(connection: WebSocket, job: str, path: str) -> None:
+    """The same for a connection that stays open: messages pass both ways, whole, until either side ends it."""
+    state = connection.app.state
+    platform: Platform = state.platform
+    try:
+        actor = await actor_of(connection, "user")
+        found = await run_in_threadpool(service, platform, actor, job)
+    except OuvrageError as error:
+        await deny(connection, error)
+        return
+    watch = _Watch(state.uses, found, platform.monotonic, kept_open=True)
+
+    def same(now: Actor) -> bool:
+        return service(platform, now, found.job.job).attempt == found.attempt
+
+    carried = Carried(state.tunnels, found, *_address(connection.scope), watch.passed)
+    try:
+        status = await carried.until_over(connection, while_allowed(connection, _AGAIN_S, same))
+    except OuvrageError as error:
+        watch.ended(status_of(error))
+        await deny(connection, error)
+        return
+    except BaseException:
+        watch.ended(None)
+        raise
+    watch.ended(status)
+
+
 async def _through(request: Request, found: Reached) -> Response:
     assert found.port is not None
     state = request.app.state
@@ -121,10 +164,17 @@ async def _through(request: Request, found: Reached) -> Response:
     return response
 
 
-def _asked(request: Request, watch: _Watch) -> Asked:
-    raw: bytes = request.scope["raw_path"].partition(b"?")[0]
+def _address(scope: Scope) -> tuple[bytes, str]:
+    """Path and query as the service is asked for them, and what stands before them here."""
+    raw: bytes = scope["raw_path"].partition(b"?")[0]
     _, _, _, job, *rest = raw.split(b"/")
-    query: bytes = request.scope["query_string"]
+    query: bytes = scope["query_string"]
+    target = b"/" + b"/".join(rest) + (b"?" + query if query else b"")
+    return target, f"{PREFIX}/{job.decode('ascii', 'replace')}"
+
+
+def _asked(request: Request, watch: _Watch) -> Asked:
+    target, prefix = _address(request.scope)
 
     async def body() -> AsyncIterator[bytes]:
         async for piece in request.stream():
@@ -134,9 +184,9 @@ def _asked(request: Request, watch: _Watch) -> Asked:
 
     return Asked(
         method=request.method,
-        target=b"/" + b"/".join(rest) + (b"?" + query if query else b""),
+        target=target,
         headers=request.headers.raw,
-        prefix=f"{PREFIX}/{job.decode('ascii', 'replace')}",
+        prefix=prefix,
         body=body(),
     )
 

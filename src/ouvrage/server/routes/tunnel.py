@@ -5,10 +5,17 @@ Decides nothing but who dials: a stream goes to whoever asked this very node for
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 from fastapi import APIRouter, WebSocket
+from starlette.concurrency import run_in_threadpool
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.server.context import Platform
+from ouvrage.server.engine import Embedded
 from ouvrage.server.errors import unknown
+from ouvrage.server.services import dialled as dialled_at
 from ouvrage.server.sockets import actor_of, deny
 from ouvrage.server.tunnels import Tunnels
 from ouvrage.wire.tunnel import CONTROL, STREAMS
@@ -26,7 +33,28 @@ async def control(socket: WebSocket) -> None:
         return
     await socket.accept()
     tunnels: Tunnels = socket.app.state.tunnels
-    await tunnels.hold(actor.id, socket)
+    noting = asyncio.create_task(_noted(socket, actor.id))
+    try:
+        await tunnels.hold(actor.id, socket)
+    finally:
+        noting.cancel()
+        await asyncio.gather(noting, return_exceptions=True)
+
+
+async def _noted(socket: WebSocket, node: str) -> None:
+    """Say to the other servers, where there are some, that this one reaches the node."""
+    platform: Platform = socket.app.state.platform
+    engine: Embedded = socket.app.state.engine
+    if not platform.limits.several:
+        return
+    try:
+        while True:
+            with contextlib.suppress(OuvrageError):  # of the store's: said again later
+                await run_in_threadpool(dialled_at.note, platform, node, engine.token)
+            await asyncio.sleep(dialled_at.AGAIN_S)
+    finally:
+        with contextlib.suppress(OuvrageError):
+            await asyncio.shield(run_in_threadpool(dialled_at.forget, platform, node, engine.token))
 
 
 @router.websocket(STREAMS + "/{stream}")

@@ -6,16 +6,18 @@ say when nobody can. Each is recorded once; whoever comes second finds it done.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ouvrage.base.grades import Grade
 from ouvrage.model.machines import FenceSet
-from ouvrage.model.work import AttemptEnded, JobEnded, Peaks
+from ouvrage.model.work import AttemptEnded, JobEnded
 from ouvrage.placement.lifecycle import Next, Past, after, avoided, billed
 from ouvrage.placement.order import Site, aged, spell
 from ouvrage.placement.snapshot import Policy
 from ouvrage.server.context import SERVER, Platform
 from ouvrage.server.recording import record, stated
+from ouvrage.server.services.blaming import blame_now
+from ouvrage.server.services.ended import End
 from ouvrage.server.services.leasing import end_lease, end_with_attempt, grant
 from ouvrage.server.services.snapshots import site_of
 from ouvrage.store.platform.machines import node_called, set_fence
@@ -32,33 +34,6 @@ from ouvrage.store.platform.work import (
     share_of,
 )
 from ouvrage.store.transaction import Transaction
-
-NO_PEAKS = Peaks(
-    memory_bytes=None, cpu_us=None, processes=None, disk_bytes=None, sent_bytes=None,
-    received_bytes=None, oom_kills=None,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """How an attempt ended; ``began_us`` None where its command never did.
-
-    ``given_up``: nobody saw its end, and nobody can say that it has one.
-    """
-
-    began_us: int | None
-    ended_us: int
-    wall_us: int
-    outcome: str
-    cause: str
-    reason: str
-    exit_code: int | None = None
-    signal: int | None = None
-    isolation: str = "none"
-    peaks: Peaks = NO_PEAKS
-    scrub: str = "none"
-    scrub_detail: str = ""
-    given_up: bool = False
 
 
 def begin(platform: Platform, tx: Transaction, attempt: AttemptRow, began_us: int) -> None:
@@ -105,6 +80,7 @@ def end(platform: Platform, tx: Transaction, attempt: AttemptRow, how: End) -> b
         how = replace(how, began_us=attempt.began_us)  # it was reported before
     else:
         begin(platform, tx, attempt, how.began_us)
+    how = blame_now(platform, tx, attempt, how)
     job = job_of(tx.connection, attempt.job)
     _record(platform, tx, attempt, how)
     _end_lease(platform, tx, attempt, how)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ouvrage.base.ids import code_of
 from ouvrage.ledger.facts import Fact
-from ouvrage.metering.exchange import Exported
+from ouvrage.metering.exchange import Exported, read_export
 from ouvrage.model.ingest import RunReceived
 from ouvrage.model.runs import RunStarted
 from ouvrage.model.tenancy import Project
@@ -20,8 +20,9 @@ from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import conflict, unknown
 from ouvrage.server.recording import audited, stated
+from ouvrage.server.services import node_facts
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
-from ouvrage.server.services.offered import corrects_elsewhere, read_offered, refused
+from ouvrage.server.services.offered import LARGEST, corrects_elsewhere, offered, refused
 from ouvrage.store.exchange import check_samples
 from ouvrage.store.platform.received import (
     ReceivedRow,
@@ -37,6 +38,7 @@ from ouvrage.store.samples import seal
 from ouvrage.store.store import Outcome
 from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.facts import ConflictTold, FactsTaken
+from ouvrage.wire.health import NodeFactsTaken
 
 CHUNK = 200
 """Facts that one transaction records."""
@@ -59,9 +61,14 @@ def check_sender(platform: Platform, actor: Actor, project: str | None) -> None:
             _allowed(connection, actor, project_meant(connection, actor, project))
 
 
-def receive(platform: Platform, actor: Actor, project: str | None, content: bytes) -> FactsTaken:
+def receive(
+    platform: Platform, actor: Actor, project: str | None, content: bytes
+) -> FactsTaken | NodeFactsTaken:
     """Record a sent run, or what is not known of it yet. Raises ``OuvrageError`` with nothing recorded."""
-    exported = read_offered(content, platform.source)
+    sent = read_export(content, largest=LARGEST)
+    if actor.kind == "node" and sent.run.startswith(node_facts.SUBJECT):
+        return node_facts.receive(platform, actor, sent)
+    exported = offered(sent, platform.source)
     size = sum(len(fact.payload) for fact in exported.facts) + len(exported.samples or b"")
     with platform.reading() as connection:
         home = _home(connection, actor, exported.run, project)

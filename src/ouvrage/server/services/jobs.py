@@ -28,6 +28,7 @@ from ouvrage.server.services.offers import seen
 from ouvrage.server.services.rented import rented_lease
 from ouvrage.server.services.scopes import projects_seen
 from ouvrage.server.services.served import service_told
+from ouvrage.server.services.strangers import refuse_unproven
 from ouvrage.server.services.uses import Uses
 from ouvrage.store.platform.selling import LeaseRow, OfferRow, lease_of, offers_by_id
 from ouvrage.store.platform.tenancy import project_of
@@ -63,6 +64,8 @@ def submit(
     authorise(actor, "job.submit", org=project.org, project=project.project)
     refuse_closed(organisation_meant(tx.connection, actor, project.org), project)
     offer, lease = _under(tx.connection, actor, project, asked)
+    if offer is not None:
+        refuse_unproven(tx.connection, platform, actor, offer.terms, tx.now_us)
     spec = _spec(tx.connection, actor, project, offer, lease, asked.spec)
     if count_jobs(tx.connection, "waiting", org=project.org) >= platform.limits.waiting:
         raise conflict(

@@ -25,6 +25,7 @@ from ouvrage.server.services.naming import organisation_meant, project_meant, re
 from ouvrage.server.services.offers import seen
 from ouvrage.server.services.scopes import projects_seen
 from ouvrage.server.services.snapshots import snapshot_of
+from ouvrage.server.services.strangers import refuse_unproven
 from ouvrage.store.platform.selling import (
     LeaseRow,
     change_lease,
@@ -51,6 +52,7 @@ def take(tx: Transaction, platform: Platform, actor: Actor, asked: NewLease) -> 
             hint="ouvrage offer list shows what is",
             field="offer",
         )
+    refuse_unproven(tx.connection, platform, actor, offer.terms, tx.now_us)
     _check_duration(offer.terms, asked.for_us)
     refuse_without_money(tx.connection, project, tx.now_us)
     until = None if asked.for_us is None else tx.now_us + asked.for_us

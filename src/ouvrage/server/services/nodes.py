@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ouvrage.base.ids import code_of
+from ouvrage.health.glance import Standings, standings_of
 from ouvrage.model.machines import FenceSet, NodeListed
 from ouvrage.placement.snapshot import Node, Snapshot
 from ouvrage.server.authorise import authorise
@@ -219,10 +220,14 @@ class _World:
     snapshot: Snapshot
     runners: dict[str, RunnerRow]
     fences: list[FenceRow]
+    health: dict[str, Standings]
 
 
 def _world(connection: Connection, platform: Platform, now_us: int) -> _World:
+    with platform.health.at(connection) as record:
+        health = {row.node: standings_of(record, row.node) for row in all_nodes(connection)}
     return _World(
+        health=health,
         now_us=now_us,
         away_us=platform.limits.away_us,
         snapshot=snapshot_of(connection, now_us, platform.limits, ()),
@@ -259,7 +264,7 @@ def _told(world: _World, row: NodeRow) -> NodeTold:
         memory_free_mib=seen.memory_mib - sum(each.memory_mib for each in taken),
         disk_mib=seen.disk_mib,
         disk_free_mib=seen.disk_mib - sum(each.disk_mib for each in taken),
-        devices=_devices(row, snapshot),
+        devices=_devices(row, snapshot, world.health[row.node]),
         isolations=list(seen.isolations),
         cgroup=seen.cgroup,
         version=seen.version,
@@ -268,10 +273,13 @@ def _told(world: _World, row: NodeRow) -> NodeTold:
         leases=len(leases),
         empty_us=None if None in ends else last,
         empty=not taken,
+        health=world.health[row.node].worst,
+        health_why=world.health[row.node].why,
+        health_since_us=world.health[row.node].since_us,
     )
 
 
-def _devices(row: NodeRow, snapshot: Snapshot) -> list[DeviceTold]:
+def _devices(row: NodeRow, snapshot: Snapshot, health: Standings) -> list[DeviceTold]:
     node: Node = next(each for each in snapshot.nodes if each.node == row.node)
     fenced = {each.device for each in node.devices if each.fenced or node.fenced}
     leases = {d: each.lease for each in snapshot.leases for d in each.placed.devices}
@@ -286,6 +294,7 @@ def _devices(row: NodeRow, snapshot: Snapshot) -> list[DeviceTold]:
             fenced=d.device in fenced,
             lease=leases.get(d.device),
             attempt=attempts.get(d.device),
+            health=health.states.get(d.device, health.own),
         )
         for d in row.seen.devices
     ]

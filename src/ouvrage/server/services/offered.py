@@ -14,7 +14,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.admission import admit
 from ouvrage.ledger.facts import Fact, Recorded
 from ouvrage.ledger.kinds import read
-from ouvrage.metering.exchange import Exported, read_export
+from ouvrage.metering.exchange import Exported
 from ouvrage.metering.judgement import SAID_KINDS
 from ouvrage.metering.run_view import TRAVELS, statement_fault
 from ouvrage.server.errors import unreadable
@@ -25,9 +25,8 @@ _RUN = re.compile(r"[0-9a-f]{32}")
 _SAID = re.compile(r"accepted/[0-9a-f]{32}")
 
 
-def read_offered(content: bytes, own_source: str) -> Exported:
-    """A sent run whose every fact may stand in the ledger. ``OuvrageError`` ``exchange/…`` or ``fact/…`` else."""
-    exported = read_export(content, largest=LARGEST)
+def offered(exported: Exported, own_source: str) -> Exported:
+    """A sent run whose every fact may stand in the ledger. ``OuvrageError`` ``run/…`` or ``fact/…`` else."""
     if not _RUN.fullmatch(exported.run):
         raise refused("what it holds is not named as a run is")
     for number, fact in enumerate(exported.facts, 1):

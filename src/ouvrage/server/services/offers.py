@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ouvrage.adapters.rate_files import frozen_plan
 from ouvrage.base.ids import code_of
-from ouvrage.model.selling import OfferWithdrawn, OwnOffer
+from ouvrage.ledger.facts import Fact
+from ouvrage.model.selling import OfferOverridden, OfferWithdrawn, OwnOffer
 from ouvrage.placement.places import model_name
 from ouvrage.pricing.rates.frozen import check_for_sale, thawed
 from ouvrage.server.authorise import authorise, is_owner_side
@@ -17,6 +18,7 @@ from ouvrage.server.errors import conflict, unknown, unreadable
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.meant import node_meant, offer_meant
 from ouvrage.server.services.naming import owner, refuse_id_as_name
+from ouvrage.server.services.strangers import proven_nodes
 from ouvrage.store.platform.selling import (
     OfferRow,
     offer_called,
@@ -36,7 +38,7 @@ def create(tx: Transaction, platform: Platform, actor: Actor, asked: NewOffer) -
     authorise(actor, "offer.create", org=None)
     _refuse_strangers(platform, asked.audience)
     refuse_id_as_name(asked.name, "name")
-    terms = _terms(tx, platform, asked)
+    terms, overridden = _terms(tx, platform, asked)
     if offer_called(tx.connection, asked.name) is not None:
         raise conflict(
             "offer/name-taken",
@@ -54,11 +56,25 @@ def create(tx: Transaction, platform: Platform, actor: Actor, asked: NewOffer) -
         at_us=tx.now_us,
     )
     detail = f"{terms.name} at {terms.rate or terms.plan_name}"
+    facts = (fact, *_anyway(tx, platform, actor, terms, asked.why, overridden))
+    if overridden:
+        detail += f"; to strangers anyway: {asked.why}"
     record(
         tx, platform, actor, "offer.create", org=None, target=terms.offer, detail=detail,
-        facts=(fact,),
+        facts=facts,
     )  # fmt: skip
     return told(row, actor)
+
+
+def _anyway(
+    tx: Transaction, platform: Platform, actor: Actor, terms: OwnOffer, why: str, refused: tuple[str, ...]
+) -> tuple[Fact, ...]:  # fmt: skip
+    """The fact that an owner took it on themselves to offer unproven machines to strangers."""
+    if not refused:
+        return ()
+    value = OfferOverridden(offer=terms.offer, refused=refused, why=why, by=actor.login)
+    subject, natural = f"offer:{terms.offer}", f"offer/{terms.offer}/override"
+    return (stated(platform, value, subject=subject, natural=natural, at_us=tx.now_us),)
 
 
 def _refuse_strangers(platform: Platform, audience: str) -> None:
@@ -72,7 +88,10 @@ def _refuse_strangers(platform: Platform, audience: str) -> None:
         )
 
 
-def _terms(tx: Transaction, platform: Platform, asked: NewOffer) -> OwnOffer:
+def _terms(
+    tx: Transaction, platform: Platform, asked: NewOffer
+) -> tuple[OwnOffer, tuple[str, ...]]:
+    """What is put up for sale, and what speaks against it that an owner overrides."""
     plan_name, plan = (
         (thawed(asked.plan_text).name, asked.plan_text)
         if asked.plan_text is not None
@@ -81,7 +100,9 @@ def _terms(tx: Transaction, platform: Platform, asked: NewOffer) -> OwnOffer:
     currency = asked.currency or owner(tx.connection).currency
     check_for_sale(thawed(plan), asked.rate, currency, tx.now_us)
     _refuse_odd(asked)
-    return OwnOffer(
+    named = tuple(node_meant(tx.connection, name).node for name in asked.nodes)
+    nodes, overridden = proven_nodes(tx, platform, asked, named)
+    terms = OwnOffer(
         offer=platform.ids(),
         name=asked.name,
         gpu=asked.gpu,
@@ -100,10 +121,11 @@ def _terms(tx: Transaction, platform: Platform, asked: NewOffer) -> OwnOffer:
         sla=asked.sla,
         audience=asked.audience,
         channel=asked.channel,
-        nodes=tuple(node_meant(tx.connection, name).node for name in asked.nodes),
+        nodes=nodes,
         isolation=asked.isolation,
         document=asked.document,
     )
+    return terms, overridden
 
 
 def _shipped(name: str) -> str:

@@ -15,6 +15,7 @@ from ouvrage.server.errors import Refused
 from ouvrage.server.services.holds import ALWAYS
 from ouvrage.server.services.snapshots import snapshot_of
 from ouvrage.store.platform.selling import offer_page
+from ouvrage.wire.work import ForSaleTold, StatusTold
 
 MOST = 200
 
@@ -25,6 +26,31 @@ class ForSale:
 
     terms: OwnOffer
     room: bool
+
+
+def status(platform: Platform) -> StatusTold:
+    """The same, as the interface tells it."""
+    found = for_sale(platform)
+    return StatusTold(
+        as_of_us=platform.clock(),
+        offers=[
+            ForSaleTold(
+                name=each.terms.name,
+                gpu=each.terms.gpu,
+                gpus=each.terms.gpus,
+                cpus=each.terms.cpus,
+                memory_mib=each.terms.memory_mib,
+                disk_mib=each.terms.disk_mib,
+                plan=each.terms.plan_name,
+                rate=each.terms.rate,
+                currency=each.terms.currency,
+                interruptible=each.terms.interruptible,
+                room=each.room,
+            )
+            for each in found
+        ],
+        free=sum(each.room for each in found),
+    )
 
 
 def for_sale(platform: Platform) -> list[ForSale]:

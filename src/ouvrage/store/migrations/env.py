@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from alembic import context
 
-from ouvrage.store.platform import dues_tables, ingest_tables, tenancy_tables, work_tables
+from ouvrage.store.platform import (
+    dues_tables,
+    hook_tables,
+    ingest_tables,
+    tenancy_tables,
+    work_tables,
+)
 from ouvrage.store.schema import VERSION_TABLE, metadata
 
 __all__ = [
     "dues_tables",
+    "hook_tables",
     "ingest_tables",
     "tenancy_tables",
     "work_tables",

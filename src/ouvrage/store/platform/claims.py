@@ -27,6 +27,20 @@ def take_claim(connection: Connection, name: str, token: str, *, now_us: int, fo
     return True
 
 
+def put_claim(connection: Connection, name: str, token: str, *, now_us: int, for_us: int) -> None:
+    """Note that this token holds a name until then, whoever held it before: where the world decides who does, not the claim."""
+    drop = claims.c.name == name
+    connection.execute(delete(claims).where(drop))
+    connection.execute(insert(claims).values(name=name, token=token, expires_us=now_us + for_us))
+
+
+def claimant(connection: Connection, name: str, now_us: int) -> str | None:
+    """Whose claim holds now."""
+    holds = (claims.c.name == name) & (claims.c.expires_us > now_us)
+    row = connection.execute(select(claims.c.token).where(holds)).first()
+    return None if row is None else row.token
+
+
 def drop_claim(connection: Connection, name: str, token: str) -> None:
     """Let go of a claim, if it is still this token's."""
     mine = (claims.c.name == name) & (claims.c.token == token)

@@ -16,6 +16,7 @@ from ouvrage.store.platform.tenancy_tables import (
     memberships,
     node_keys,
     sessions,
+    ssh_keys,
     tokens,
     users,
 )
@@ -60,6 +61,19 @@ class TokenRow:
     expires_us: int
     used_us: int | None = None
     revoked_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshKeyRow:
+    """A public key of a user's: its ``kind`` and ``body`` as they stand in a line of OpenSSH's."""
+
+    ssh_key: str
+    user_id: str
+    name: str
+    kind: str
+    body: str
+    fingerprint: str
+    created_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +188,23 @@ def revoke_tokens_of(connection: Connection, user_id: str, now_us: int) -> None:
 def token_used(connection: Connection, token: str, now_us: int) -> None:
     """Note that a token was used."""
     connection.execute(update(tokens).where(tokens.c.token == token).values(used_us=now_us))
+
+
+def add_ssh_key(connection: Connection, key: SshKeyRow) -> None:
+    """A new public key."""
+    connection.execute(insert(ssh_keys).values(**asdict(key)))
+
+
+def ssh_keys_of(connection: Connection, user_id: str) -> list[SshKeyRow]:
+    """The public keys of a user, newest first."""
+    query = select(ssh_keys).where(ssh_keys.c.user_id == user_id)
+    rows = connection.execute(query.order_by(ssh_keys.c.ssh_key.desc()))
+    return [SshKeyRow(**_values(row)) for row in rows]
+
+
+def remove_ssh_key(connection: Connection, key: str) -> None:
+    """Forget a public key."""
+    connection.execute(delete(ssh_keys).where(ssh_keys.c.ssh_key == key))
 
 
 def add_session(connection: Connection, session: SessionRow) -> None:

@@ -22,10 +22,11 @@ from ouvrage.model.work import (
     AttemptEnded,
     AttemptOrdered,
     JobEnded,
+    JobSpec,
     JobSubmitted,
 )
 from ouvrage.store.engine import reading, told, writing
-from ouvrage.store.platform.json_rows import text_of
+from ouvrage.store.platform.json_rows import text_of, value_of
 from ouvrage.store.platform.work_tables import attempts, fences, jobs, leases, nodes, offers
 from ouvrage.store.store import Store, wait_for_head
 
@@ -199,8 +200,9 @@ def _comparable(name: str, row: Row) -> Row:
         found["state"] = "open"
     elif name == "attempt" and found["began_us"] in (None, found["ended_us"]):
         del found["began_us"]  # a fact of a moment does not tell a beginning from none
-    elif name == "job" and found["state"] in _UNDER_WAY:
-        found["state"] = "starting"
+    elif name == "job":
+        found["state"] = "starting" if found["state"] in _UNDER_WAY else found["state"]
+        found["spec"] = text_of(value_of(JobSpec, found["spec"]))  # one of an earlier form
     return found
 
 

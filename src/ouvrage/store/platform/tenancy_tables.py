@@ -89,6 +89,20 @@ sessions = Table(
     Index("sessions_user", "user_id"),
 )
 
+ssh_keys = Table(
+    "ssh_keys",
+    metadata,
+    Column("ssh_key", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    UniqueConstraint("user_id", "fingerprint", name="ssh_keys_fingerprint"),
+    UniqueConstraint("user_id", "name", name="ssh_keys_name"),
+)
+
 enrolments = Table(
     "enrolments",
     metadata,

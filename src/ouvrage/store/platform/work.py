@@ -257,6 +257,12 @@ def open_attempts(connection: Connection, *, lease: str | None = None) -> list[A
     return [attempt_row(row) for row in connection.execute(query)]
 
 
+def ended_since(connection: Connection, node: str, since_us: int) -> list[AttemptRow]:
+    """The attempts on a node that ended at a moment or after it."""
+    mine = (attempts.c.node == node) & (attempts.c.ended_us >= since_us)
+    return [attempt_row(row) for row in connection.execute(select(attempts).where(mine))]
+
+
 def attempts_in(connection: Connection, lease: str) -> list[AttemptRow]:
     """The attempts that ran, or run, in a lease."""
     query = select(attempts).where(attempts.c.lease == lease).order_by(attempts.c.attempt)

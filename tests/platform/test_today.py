@@ -1,0 +1,90 @@
+"""How it stands now: what needs a person, for whom, and what anybody may know where the owner wants it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+
+from ouvrage.base.time import DAY, HOUR
+from tests.platform.browsing import Browser
+from tests.platform.working import Working, working_on
+from tests.support.server import QUICK
+
+
+def test_what_needs_a_person_is_told_to_those_whom_it_concerns(working: Working) -> None:
+    ann, rival = working.tenant("acme"), working.tenant("rival")
+    empty = {"needs": [], "running": 0, "waiting": 0}
+    now = working.clock()
+    nothing = {
+        "nodes": 0,
+        "nodes_here": 0,
+        "cores": 0,
+        "cores_free": 0,
+        "gpus": 0,
+        "gpus_leased": 0,
+    }
+    assert working.owner.get("/v1/today") == {**empty, "as_of_us": now, "capacity": nothing}
+    assert ann.get("/v1/today") == {**empty, "as_of_us": now, "capacity": None}
+
+    twin = working.node("box-1", cpus=4)
+    working.offer("standard")
+    failing, running = working.submit(ann, name="bad", retries=0), working.submit(ann, name="good")
+    working.engine.observe()
+    twin.ask()
+    by_job = {start.job: start.attempt for start in twin.starts}
+    first = by_job[failing["job"]]
+    twin.report(
+        [twin.began(first), twin.ended(first, "failed"), twin.began(by_job[running["job"]])]
+    )
+    working.submit(rival, cpus=1, memory="200MiB", name="theirs")
+    told = ann.get("/v1/today")
+    assert (told["running"], told["waiting"], told["capacity"]) == (1, 0, None)
+    (need,) = told["needs"]
+    assert (need["what"], need["state"], need["page"]) == (
+        "job",
+        "failed",
+        f"/jobs/{failing['job']}",
+    )
+    assert need["name"].endswith(" bad")
+    assert [each["name"] for each in rival.get("/v1/today")["needs"]] == []
+
+    working.owner.post("/v1/nodes/box-1/fence", {"held": True, "why": "a fan"})
+    working.clock.move(HOUR)
+    told = working.owner.get("/v1/today")
+    assert [(each["what"], each["name"], each["why"]) for each in told["needs"]] == [
+        ("node-away", "box-1", ""), ("fence", "box-1", "a fan"),
+    ]  # fmt: skip
+    assert told["capacity"]["nodes"] == 1
+    assert (told["capacity"]["nodes_here"], told["capacity"]["cores_free"]) == (0, 0)
+    working.clock.move(DAY)
+    assert ann.get("/v1/today")["needs"] == []
+
+
+def test_the_page_says_the_same(working: Working) -> None:
+    working.node("box-1", cpus=4)
+    working.owner.post("/v1/nodes/box-1/fence", {"held": True, "why": "a fan"})
+    visiting = Browser.at(working.server.url)
+    with visiting.http:
+        browser = visiting.signed_in("admin", working.server.password)
+        page = browser.get("/today.json").json()
+    assert page["headline"].startswith("Needs you: 1;")
+    notice = next(each for each in page["blocks"] if each["kind"] == "notice")
+    assert notice["text"].endswith("a fan")
+
+
+def test_anybody_is_told_what_is_for_sale_where_the_owner_wants_it(tmp_path: Path) -> None:
+    with working_on(tmp_path / "state", settings=replace(QUICK, public_page=True)) as work:
+        work.offer("open", audience="public", cpus=3, rate="0.30", anyway=True, why="tried here")
+        work.offer("kept", audience="tenants", cpus=1, rate="0.10")
+        told = httpx2.get(f"{work.server.url}/v1/status").json()
+        assert (told["free"], [each["name"] for each in told["offers"]]) == (0, ["open"])
+        work.node("box-1", cpus=4)
+        told = httpx2.get(f"{work.server.url}/v1/status").json()
+        assert told["offers"] == [
+            {"name": "open", "gpu": None, "gpus": 0, "cpus": 3, "memory_mib": 256, "disk_mib": 1024,
+             "plan": "per-second", "rate": "0.30", "currency": "EUR", "interruptible": False, "room": True},
+        ]  # fmt: skip
+        assert told["free"] == 1
+        assert "box-1" not in httpx2.get(f"{work.server.url}/v1/status").text
