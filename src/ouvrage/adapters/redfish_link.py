@@ -60,12 +60,13 @@ class _Watched(HTTPAdapter):
                 return made
 
         class Plains(HTTPConnectionPool):
-            ConnectionCls = Plain
+            ConnectionCls: Any = Plain
 
         class Tlses(HTTPSConnectionPool):
-            ConnectionCls = Tls
+            ConnectionCls: Any = Tls
 
-        self.poolmanager.pool_classes_by_scheme = {"http": Plains, "https": Tlses}
+        watched: Any = {"http": Plains, "https": Tlses}
+        self.poolmanager.pool_classes_by_scheme = watched
 
 
 class _Pinned(_Watched):
