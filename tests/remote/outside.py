@@ -1,6 +1,6 @@
 """Real things to switch: sushy's emulated BMC, OpenIPMI's simulated one, and plugs that answer as Shelly and Tasmota do.
 
-The emulated BMC waits up to eleven seconds before a change shows, as hardware does; here it is told to take one at most.
+The emulated BMC waits up to eleven seconds before a change shows, as hardware does; here it is told to take a fifth of one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HAS_EMULATOR = shutil.which("sushy-emulator", path=str(Path(sys.executable).pare
 HAS_SIM = bool(shutil.which("ipmi_sim") and shutil.which("ipmitool"))
 _QUICK = (
     "import sys, sushy_tools.emulator.resources.systems.fakedriver as fake\n"
-    "fake.random.randint = lambda least, most: least\n"
+    "fake.random.randint = lambda least, most: 0.2\n"
     "from sushy_tools.emulator.main import main\n"
     "sys.exit(main())\n"
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ouvrage.adapters import redfish_form as form
@@ -154,14 +154,15 @@ class Redfish:
         while address is not None and address not in read and len(read) < _MOST_PAGES:
             read.add(address)
             page = self._get(address)
-            members += form.rows(page, "Members")
+            members += form.rows(page, "Members", None)
             following = form.under(page).get("Members@odata.nextLink")
             address = following if isinstance(following, str) else None
         most = form.whole(form.under(log).get("MaxNumberOfRecords"))
         used = min(100, 100 * len(members) // most) if most else None
         if form.under(log).get("OverWritePolicy") == "WrapsWhenFull":
             used = None  # it never is full
-        return page_after(form.entries_of(members), after, used)
+        told = page_after(form.entries_of(members), after, used)
+        return replace(told, gap=True) if address is not None else told  # some were left unread
 
     def power_limit(self) -> PowerLimit:
         """The limit, and what it may be."""

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from ouvrage.adapters.ipmi import LOCAL, Bmc, Ipmi
 from ouvrage.adapters.plugs import Shelly, Socket, Tasmota
 from ouvrage.adapters.power_order import Pace
-from ouvrage.adapters.power_port import PowerPort
+from ouvrage.adapters.power_port import PowerFault, PowerPort
 from ouvrage.adapters.power_quirks import quirk_for
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
@@ -248,8 +248,18 @@ def pace_of(remote: Remote) -> Pace:
 
 
 def _secret(remote: Remote) -> Callable[[], str] | None:
+    """What fetches the password. One that cannot be had is this machine's trouble alone: a ``PowerFault``."""
     reference = remote.settings.get("password")
-    return None if reference is None else lambda: secret_at(reference, remote.where)
+    if reference is None:
+        return None
+
+    def fetched() -> str:
+        try:
+            return secret_at(reference, remote.where)
+        except OuvrageError as error:
+            raise PowerFault("refused", f"its password is not to be had: {error.message}") from None
+
+    return fetched
 
 
 def secret_at(reference: str, where: str, code: str = "remote/password") -> str:
@@ -270,14 +280,20 @@ Found = tuple[str, str]
 
 
 def _in_file(name: str) -> Found:
-    path = Path(name).expanduser()
+    def unwaiting(path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has nobody to wait for
+
     try:
-        with path.open(encoding="utf-8") as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+        path = Path(name).expanduser()
+        with open(path, encoding="utf-8", opener=unwaiting) as file:  # noqa: PTH123 - Path.open takes no opener
+            held = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(held):
+                return "", f"{path} is no file"
+            if stat.S_IMODE(held) & 0o077:
                 return "", f"{path} can be read by others"
             return file.read(_LONGEST), ""
-    except (OSError, UnicodeDecodeError) as error:
-        return "", f"{path} could not be read: {getattr(error, 'strerror', None) or 'no text'}"
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: no such user's home
+        return "", f"{name} could not be read: {getattr(error, 'strerror', None) or 'no text'}"
 
 
 def _in_environment(name: str) -> Found:
@@ -287,13 +303,16 @@ def _in_environment(name: str) -> Found:
 
 
 def _by_command(line: str) -> Found:
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return "", "the command is not whole: a quotation has no end"
     try:
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             errors="replace", timeout=_COMMAND_S, check=False,
         )  # fmt: skip
-    except (OSError, IndexError, subprocess.TimeoutExpired) as error:
+    except (OSError, IndexError, ValueError, subprocess.TimeoutExpired) as error:
         return "", f"{words[0] if words else 'the command'} did not give it: {type(error).__name__}"
     if done.returncode:
         return "", f"{words[0]} ended with {done.returncode}"
