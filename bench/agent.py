@@ -63,13 +63,18 @@ def used_s(pid: int) -> float:
     return total
 
 
-def resident_mb(pid: int) -> float:
-    """What is resident of a process and its descendants; pages that they share count for each of them."""
-    total = 0.0
+def resident_mb(pid: int) -> tuple[float, float]:
+    """What is resident of a process and its descendants: pages that they share counted for each of them, and once."""
+    every = once = 0.0
     for each in tree(pid):
-        with contextlib.suppress(OSError, IndexError):
-            total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * 4096 / 1e6
-    return total
+        with contextlib.suppress(OSError):
+            told = dict(
+                line.split(":", 1)
+                for line in Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()[1:]
+            )
+            every += int(told["Rss"].split()[0]) * 1024 / 1e6
+            once += int(told["Pss"].split()[0]) * 1024 / 1e6
+    return every, once
 
 
 class Plug(http.server.BaseHTTPRequestHandler):
@@ -104,15 +109,18 @@ def agent(bench: Bench, state: Path) -> Iterator[int]:
     plug.shutdown()
 
 
-def watched(pid: int, seconds: float) -> tuple[float, float, float]:
-    """Share of a core, resident at most and as a rule, over so many seconds."""
+def watched(pid: int, seconds: float) -> tuple[float, float, float, float]:
+    """Share of a core, resident at most and as a rule, and at most with shared pages counted once, over so many seconds."""
     before, began = used_s(pid), time.monotonic()
-    sizes: list[float] = []
+    sizes: list[tuple[float, float]] = []
     while time.monotonic() - began < seconds:
         sizes.append(resident_mb(pid))
         time.sleep(0.05)
     took = time.monotonic() - began
-    return (used_s(pid) - before) / took, max(sizes), sorted(sizes)[len(sizes) // 2]
+    usual = sorted(each for each, _ in sizes)[len(sizes) // 2]
+    return (
+        (used_s(pid) - before) / took, max(each for each, _ in sizes), usual, max(once for _, once in sizes),
+    )  # fmt: skip
 
 
 def facts_in(state: Path) -> int:
@@ -135,7 +143,7 @@ def main() -> int:
         with agent(bench, Path(directory) / "watch") as pid:
             first = watched(pid, SETTLED_S)
             stated = facts_in(Path(directory) / "watch")
-            share, most, usual = watched(pid, given.seconds)
+            share, most, usual, once = watched(pid, given.seconds)
             stated = facts_in(Path(directory) / "watch") - stated
         sys.stdout.write(
             f"  its first {SETTLED_S} s, until verdicts stand: {first[0]:.2%} of a core\n"
@@ -146,6 +154,9 @@ def main() -> int:
         )
         bench.tell("agent, all probes and children", share, SHARE, "of a core")
         bench.tell("resident, all children included, at most", max(first[1], most), MEMORY_MB, "MB")
+        sys.stdout.write(
+            f"  the same with shared pages counted once: {max(first[3], once):.0f} MB\n"
+        )
         place = peer(NVITOP_PACKAGE)
         if place is None:
             sys.stdout.write("  nvitop could not be installed here: left out\n")

@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 from bench._peers import peer
@@ -69,7 +70,9 @@ def main() -> int:
 
 
 def _said(words: list[str]) -> str:
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    """What a program answers; HyperQueue leaves two files a task where it was started."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        return subprocess.run(words, check=True, capture_output=True, text=True, cwd=nowhere).stdout
 
 
 def _bare(many: int) -> float:

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.clock import monotonic_us, now_us
+from ouvrage.base.grades import Grade
+from ouvrage.base.time import DAY
+from ouvrage.ledger.facts import Fact
+from ouvrage.ledger.kinds import fact_of
+from ouvrage.model.health import Verdict
+from ouvrage.store.store import open_store
 from tests.blackbox.home import Home, Said
 from tests.support.meter import until
 from tests.support.stopped_machine import BOOT, Tree
@@ -160,3 +166,32 @@ def test_node_check_is_check_all_with_its_options_and_codes(ouvrage: Home) -> No
     assert ours.code == theirs.code
     assert ours.json["verdict"] == theirs.json["verdict"]
     assert ouvrage.inside("node", "check", "--nonsense").code == 3
+
+
+def test_rules_on_trial_say_what_they_would_have_done(ouvrage: Home) -> None:
+    none = ouvrage.inside("node", "trials")
+    assert (none.code, none.first) == (0, "No rule on trial has said anything yet.")
+    ouvrage.path.mkdir(parents=True, exist_ok=True)
+    said = [("link-errors", True, 0), ("link-errors", True, 5), ("link-down", False, 5)]
+    with open_store(ouvrage.path / "ouvrage.db") as store:
+        store.append([_said(*each) for each in said], now_us=now_us(), own_source="ab" * 16)
+    told = ouvrage.inside("node", "trials", "--json").json
+    assert [(t["rule"], t["would_have"], t["nodes"], t["agreed"], t["over"]) for t in told] == [
+        ("link-errors", 2, 1, 1, True)
+    ]
+    shown = ouvrage.inside("node", "trials")
+    assert (
+        shown.first == "1 rule on trial spoke; 1 long enough to decide about. They fenced nothing."
+    )
+
+
+def _said(code: str, shadow: bool, day: int) -> Fact:
+    at_us = 1_700_000_000_000_000 + day * DAY
+    value = Verdict(
+        node="n1", device="eth0", check="link", verdict="CRITICAL", code=code, evidence=(), action="look",
+        since_us=1, boot=BOOT, epoch=0, shadow=shadow,
+    )  # fmt: skip
+    return fact_of(
+        value, source="ab" * 16, id=f"{code}/{day}", subject="node:n1", valid_from=at_us, valid_to=None,
+        grade=Grade.MEASURED,
+    )  # fmt: skip

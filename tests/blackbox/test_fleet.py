@@ -137,7 +137,8 @@ def test_from_an_empty_home_to_the_invoice(
     assert {f"drain {REASON}", "down lost power", "reservation course"} <= causes.keys()
     lost = {each["state"]: each for each in report["lost"]}
     assert {"NODE_FAIL", "FAILED", "CANCELLED"} <= lost.keys()
-    assert {each["partition"] for each in report["waits"]} == {"gpu"}
+    # On a busy machine slurmdbd may hold a job's beginning before it holds its partition.
+    assert {"gpu"} <= {each["partition"] for each in report["waits"]} <= {"gpu", "no partition"}
     assert any("8 cores" in advice for each in report["efficiency"] for advice in each["advice"])
     _prices(owner, truth)
     assert owner.inside("verify").code == 0

@@ -11,6 +11,7 @@ from ouvrage.cli.output import begin, drawn_width, say_error, shortened, table, 
 
 
 def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]):
+    begin()
     say_error(OuvrageError("x/y", "a\x1b[31mb\r\u202e", where=("\x07",)), as_json=False)
     assert capsys.readouterr().err.splitlines() == [
         "error[x/y]: a\\x1b[31mb\\r\\u202e",

@@ -11,7 +11,8 @@ from ouvrage.adapters.audit_tables import need_table, need_table_in
 from ouvrage.base.errors import OuvrageError
 from ouvrage.health.certificates import part_ids, standing, valid_us
 from ouvrage.health.needs import passed, proofs, required
-from ouvrage.health.service_level import HOUR_US, Moved, Promise, promise
+from ouvrage.health.record import Moved
+from ouvrage.health.service_level import HOUR_US, Promise, promise
 from ouvrage.model.health import Part, StateMove
 from ouvrage.model.hosts import HostReading, reading
 from tests.support.proofs import AT_US, DAY_US, certificate, proof
@@ -166,7 +167,7 @@ def _move(day: int, to: str, hour: int = 0, device: str | None = "GPU-1") -> Mov
     move = StateMove(
         node="n", device=device, from_state="unknown", to_state=to, actor="automation", reason="", evidence=(), epoch=1
     )  # fmt: skip
-    return Moved(at_us=AT_US + day * DAY_US + hour * HOUR_US, move=move, key=f"{day}/{hour}")
+    return Moved(at_us=AT_US + day * DAY_US + hour * HOUR_US, move=move, id=f"{day}/{hour}")
 
 
 def _promise(*moves: Moved, day: int) -> Promise:

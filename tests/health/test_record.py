@@ -273,18 +273,20 @@ def test_the_credit_that_a_promise_implies() -> None:
 
 
 def verdict(
-    node: str, shadow: bool, day: int, code: str = "xid-31-same-gpu", words: str = "CRITICAL"
-) -> tuple[int, Verdict]:
-    return day * DAY_US, Verdict(
+    node: str, shadow: bool, code: str = "xid-31-same-gpu", words: str = "CRITICAL"
+) -> Verdict:
+    return Verdict(
         node=node, device="GPU-1", check="xid", verdict=words, code=code, evidence=(), action="diagnostic",
-        since_us=5_000_000, boot=f"boot of day {day}", epoch=0, shadow=shadow,
+        since_us=7, boot="b", epoch=0, shadow=shadow,
     )  # fmt: skip
 
 
 def test_a_trial_says_what_would_have_been_done_and_who_agreed() -> None:
     found = trials(
-        [verdict("n1", True, 0), verdict("n1", True, 3), verdict("n2", True, 3), verdict("n2", False, 4, "xid-48"),
-         verdict("n3", False, 4, "xid-48"), verdict("n1", False, 3, "x", "WARN")],
+        [(day * DAY_US, verdict(node, shadow, *more)) for node, shadow, day, *more in (
+            ("n1", True, 0), ("n1", True, 3), ("n2", True, 3), ("n2", False, 4, "xid-48"),
+            ("n3", False, 4, "xid-48"), ("n1", False, 3, "x", "WARN"),
+        )],
         8 * DAY_US,
         BOUNDS,
     )  # fmt: skip

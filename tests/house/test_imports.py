@@ -18,7 +18,7 @@ ELSEWHERE = {
     "src/ouvrage/adapters/nvml.py": {"pynvml"},  # one module, in a process of its own
     "src/ouvrage/adapters/server_client.py": {"httpx2", "stamina"},  # the meter never loads it
     "src/ouvrage/adapters/redfish.py": {"sushy"},  # an extra of its own; only `node power` loads it
-    "src/ouvrage/adapters/redfish_link.py": {"sushy", "requests"},  # nor this
+    "src/ouvrage/adapters/redfish_link.py": {"sushy", "requests", "urllib3"},  # nor this
     "src/ouvrage/adapters/stream_client.py": {"websockets"},  # nor this
     "src/ouvrage/adapters/yaml_text.py": {
         "yaml"

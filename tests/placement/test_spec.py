@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -287,7 +288,8 @@ def test_every_field_of_a_job_has_a_flag_and_stands_in_the_guide():
     names = {units.get(f.name, f.name) for f in FIELDS}
     timed = {f"{name}_us" for name in ("time_limit", "grace", "deadline", "stop_idle")}
     plain = {
-        name.removesuffix("_us") if name in timed else name for name in JobSpec.__dataclass_fields__
+        each.name.removesuffix("_us") if each.name in timed else each.name
+        for each in fields(JobSpec)
     }
     assert plain == names
 

@@ -238,7 +238,7 @@ def test_214_of_288_at_boot_fence_at_most_the_cap_and_page(working: Working) -> 
     loop = looker(working)
     for at in range(0, 214, 20):
         for n in range(at, min(at + 20, 214)):
-            watch = Watch(working, None, f"n{n}")  # type: ignore[arg-type]
+            watch = Watch(working, None, f"n{n}")  # type: ignore[arg-type]  # these nodes have no runner, and none is asked
             watch.source = f"{n:032x}"
             fact = watch.verdict(device=None, code="nvlink-down", check="link", action="reboot")
             actor = Actor(kind="node", id=f"{n:032x}", login=f"node:n{n}")

@@ -76,7 +76,7 @@ def test_the_page_says_the_same(working: Working) -> None:
 
 def test_anybody_is_told_what_is_for_sale_where_the_owner_wants_it(tmp_path: Path) -> None:
     with working_on(tmp_path / "state", settings=replace(QUICK, public_page=True)) as work:
-        work.offer("open", audience="public", cpus=3, rate="0.30")
+        work.offer("open", audience="public", cpus=3, rate="0.30", anyway=True, why="tried here")
         work.offer("kept", audience="tenants", cpus=1, rate="0.10")
         told = httpx2.get(f"{work.server.url}/v1/status").json()
         assert (told["free"], [each["name"] for each in told["offers"]]) == (0, ["open"])

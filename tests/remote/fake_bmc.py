@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = "/redfish/v1/"
+PDU = f"{ROOT}PowerEquipment/RackPDUs/1"
 SYSTEM, CHASSIS, MANAGER = f"{ROOT}Systems/1", f"{ROOT}Chassis/1", f"{ROOT}Managers/1"
 
 
@@ -54,6 +55,11 @@ TREE: dict[str, Any] = {
         ],
         "Fans": [{"FanName": "Fan 1", "Reading": 5400, "ReadingUnits": "RPM", "Status": {"State": "Enabled", "Health": "OK"}}],
     },
+    **{f"{PDU}/Outlets/{name}": {
+        "@odata.id": f"{PDU}/Outlets/{name}", "Id": name, "Name": f"Outlet {name}", "PowerState": "On", "PowerRestorePolicy": "LastState",
+        "PowerWatts": {"Reading": 312.5},
+        "Actions": {"#Outlet.PowerControl": {"target": f"{PDU}/Outlets/{name}/Outlet.PowerControl"}},
+    } for name in ("A1", "A2")},
     f"{SYSTEM}/LogServices": {"Members": [link(f"{SYSTEM}/LogServices/AuditLog"), link(f"{SYSTEM}/LogServices/SEL")]},
     f"{SYSTEM}/LogServices/AuditLog": {"Id": "AuditLog", "Entries": link(f"{SYSTEM}/LogServices/AuditLog/Entries")},
     f"{SYSTEM}/LogServices/SEL": {
@@ -91,6 +97,10 @@ class Bmc:
             self.bodies.append(body)
             if not self.deaf:
                 self.tree[SYSTEM]["PowerState"] = "On" if body["ResetType"] == "On" else "Off"
+            return 204, {}, b""
+        if method == "POST" and path.endswith("/Outlet.PowerControl"):
+            self.bodies.append(body)
+            self.tree[path.rpartition("/")[0]]["PowerState"] = body["PowerState"]
             return 204, {}, b""
         if path not in self.tree:
             return (

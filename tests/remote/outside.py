@@ -1,6 +1,6 @@
 """Real things to switch: sushy's emulated BMC, OpenIPMI's simulated one, and plugs that answer as Shelly and Tasmota do.
 
-The emulated BMC waits up to eleven seconds before a change shows, as hardware does; here it is told to take one at most.
+The emulated BMC waits up to eleven seconds before a change shows, as hardware does; here it is told to take a fifth of one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HAS_EMULATOR = shutil.which("sushy-emulator", path=str(Path(sys.executable).pare
 HAS_SIM = bool(shutil.which("ipmi_sim") and shutil.which("ipmitool"))
 _QUICK = (
     "import sys, sushy_tools.emulator.resources.systems.fakedriver as fake\n"
-    "fake.random.randint = lambda least, most: least\n"
+    "import time; fake.random.randint = lambda least, most: time.time() % 1 + SHOWS_S\n"  # it adds to whole seconds
     "from sushy_tools.emulator.main import main\n"
     "sys.exit(main())\n"
 )
@@ -63,7 +63,9 @@ def _running(command: list[str], log: Path, **options: Any) -> Iterator[subproce
 
 
 @contextmanager
-def emulator(where: Path, names: list[str], tls: tuple[Path, Path] | None = None) -> Iterator[str]:
+def emulator(
+    where: Path, names: list[str], tls: tuple[Path, Path] | None = None, shows_s: float = 0.2
+) -> Iterator[str]:
     """sushy-emulator with a system for each name; every request needs ``USER`` and ``PASSWORD``."""
     import bcrypt
 
@@ -92,7 +94,8 @@ def emulator(where: Path, names: list[str], tls: tuple[Path, Path] | None = None
         "".join(f"{name} = {value!r}\n" for name, value in settings.items())
     )
     log = where / "emulator.log"
-    command = [sys.executable, "-c", _QUICK, "--config", str(where / "emulator.conf")]
+    quick = _QUICK.replace("SHOWS_S", str(shows_s))
+    command = [sys.executable, "-c", quick, "--config", str(where / "emulator.conf")]
     with _running(command, log) as process:
         _until(lambda: _listens(port), process, log)
         yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
@@ -235,6 +238,7 @@ class Plug:
     on: bool = True
     password: str | None = None
     asked: list[str] = field(default_factory=list)
+    outlet: int = 0
     sends_to: str | None = None
 
     def answer(self, path: str, authorization: str | None) -> tuple[int, Mapping[str, str], Any]:
@@ -280,10 +284,13 @@ class Plug:
         if "turn" in asked or "on" in asked:
             self.on = asked.get("turn", asked.get("on")) in ("on", "true")
         watts = 312.5 if self.on else 0
+        outlet = self.outlet
+        if path.startswith("/rpc/") and asked.get("id") != str(outlet):
+            return {"id": -1}
         return {
-            "/relay/0": {"ison": self.on, "source": "http"},
-            "/settings/relay/0": {"default_state": "last"},
-            "/meter/0": {"power": watts, "is_valid": True, "total": 1200},
+            f"/relay/{outlet}": {"ison": self.on, "source": "http"},
+            f"/settings/relay/{outlet}": {"default_state": "last"},
+            f"/meter/{outlet}": {"power": watts, "is_valid": True, "total": 1200},
             "/rpc/Switch.GetStatus": {
                 "id": 0,
                 "output": self.on,
@@ -298,13 +305,18 @@ class Plug:
         if self.password and (asked.get("user"), asked.get("password")) != (USER, self.password):
             return {"WARNING": "Need user=<username>&password=<password>"}
         command, _, value = unquote(asked["cmnd"]).partition(" ")
+        if command.startswith("Power") and command != "PowerOnState":
+            if command != f"Power{self.outlet + 1}":
+                return {"Command": "Unknown"}
+            if value:
+                self.on = value == "On"
+            name = "POWER" if self.outlet == 0 else f"POWER{self.outlet + 1}"
+            return {name: "ON" if self.on else "OFF"}
         if command == "Status":
             return {"StatusSNS": {"ENERGY": {"Power": 312 if self.on else 0, "Total": 1.5}}}
         if command == "PowerOnState":
             return {"PowerOnState": 3}
-        if value:
-            self.on = value == "On"
-        return {"POWER": "ON" if self.on else "OFF"}
+        return {"Command": "Unknown"}
 
 
 @contextmanager

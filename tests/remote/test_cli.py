@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ouvrage.adapters.power_order import Pace
+from ouvrage.base.errors import OuvrageError
 from tests.blackbox.home import Home, home_in
 from tests.remote import outside
 from tests.remote.fake_bmc import CHASSIS, SYSTEM, Bmc
@@ -125,8 +126,70 @@ def test_a_program_that_is_killed_leaves_behind_that_it_had_ordered(
     process.wait()
     (only,) = orders(ouvrage)
     assert (only["outcome"], only["order"], only["hard"]) == ("ordered", "off", True)
+    assert "last order         off at " in ouvrage.inside("node", "power", "gpu1", "show").out
     bmc.deaf = False  # and the next order is not held up by the dead one
     assert ouvrage.inside("node", "power", "gpu1", "off", "--hard", "--yes").code == 0
+    assert "last order" not in ouvrage.inside("node", "power", "gpu1", "show").out
+
+
+def test_one_that_is_broken_off_by_hand_says_so_and_is_on_record(ouvrage: Home, bmc: Bmc) -> None:
+    bmc.deaf = True
+    process = ouvrage.start("node", "power", "gpu1", "cycle", "--hard", "--yes")
+    until(lambda: bool(bmc.bodies), "the order was given")
+    os.kill(process.pid, signal.SIGINT)
+    process.wait()
+    last = orders(ouvrage)[-1]
+    told = (last["outcome"], last["before"], last["after"], last["trouble"])
+    assert told == ("failed", "on", "unknown", "it was broken off by hand")
+
+
+def test_what_became_of_a_machine_is_told_though_it_could_not_be_recorded(
+    ouvrage: Home, bmc: Bmc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OuvrageError("store/full", "the disk is full")
+
+    monkeypatch.setattr("ouvrage.cli.node_power.Record.ended", full)
+    said = ouvrage.inside("node", "power", "gpu1", "off", "--hard", "--yes")
+    assert said.code == 1
+    assert "gpu1 is off (off: done), but not on record: the disk is full" in said.err
+    assert bmc.tree[SYSTEM]["PowerState"] == "Off"
+
+
+def test_a_machine_on_which_work_runs_is_not_switched_off(ouvrage: Home, bmc: Bmc) -> None:
+    runs = {"attempts": 2, "leases": 1}
+    asked: list[str] = []
+
+    def platform(_: str, path: str, *__: object) -> tuple[int, dict[str, str], object]:
+        asked.append(path)
+        return 200, {"Content-Type": "application/json"}, runs
+
+    token = ouvrage.path / "token"
+    token.write_text("t0ken\n")
+    token.chmod(0o600)
+    with outside.serving(platform) as url:
+        named = {"OUVRAGE_URL": url, "OUVRAGE_TOKEN_FILE": str(token)}
+        home = Home(ouvrage.path, {**ouvrage.environment, **named})
+        for order in ("off", "cycle"):
+            for more in ((), ("--dry-run",)):
+                said = home.inside("node", "power", "gpu1", order, "--hard", "--yes", *more)
+                assert (said.code, "error[power/work]: 2 jobs and 1 lease stand" in said.err) == (
+                    2,
+                    True,
+                ), said.err
+        assert bmc.bodies == []
+        assert not (ouvrage.path / "ouvrage.db").exists()
+        assert home.inside("node", "power", "gpu1", "on").code == 0
+        assert home.inside("node", "power", "gpu1", "off", "--hard", "--yes", "--anyway").code == 0
+        assert home.inside("node", "power", "gpu1", "on").code == 0
+        runs |= {"attempts": 0, "leases": 0}
+        assert home.inside("node", "power", "gpu1", "off", "--hard", "--yes").code == 0
+    assert set(asked) == {"/v1/nodes/gpu1"}
+    assert ouvrage.inside("node", "power", "gpu1", "on").code == 0
+    said = home.inside(
+        "node", "power", "gpu1", "off", "--hard", "--yes"
+    )  # the platform is away: it may be what hangs
+    assert (said.code, "warning: whether work runs on gpu1 is not known" in said.err) == (0, True)
 
 
 def test_a_check_is_worst_first_and_one_of_several_nodes_must_be_named(ouvrage: Home) -> None:

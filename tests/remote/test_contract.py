@@ -1,4 +1,4 @@
-"""One contract for everything that switches a machine: the twin, sushy's BMC, OpenIPMI's BMC, three plugs."""
+"""One contract for everything that switches a machine: the twin, sushy's BMC, OpenIPMI's BMC, three plugs and their second relay, a rack's outlet."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from ouvrage.adapters.power_twin import PowerTwin
 from ouvrage.adapters.remote_config import power_port_of, remote_of
 from ouvrage.model.power import OFF, ON, RESTORES
 from tests.remote import outside
+from tests.remote.fake_bmc import PDU, SYSTEM, Bmc
 
 PACE = Pace(change_s=20, look_s=0.05, off_s=0, soft_s=20)
-CUTS_ONLY = ("shelly1", "shelly2", "tasmota")
-FORMS = {"shelly1": "gen1", "shelly2": "gen2", "tasmota": "tasmota"}
+PLUGS = {
+    "shelly1": ("gen1", 0), "shelly2": ("gen2", 0), "tasmota": ("tasmota", 0),
+    "shelly1-second": ("gen1", 1), "shelly2-second": ("gen2", 1), "tasmota-second": ("tasmota", 1),
+}  # fmt: skip
+CUTS_ONLY = (*PLUGS, "rack")
 
 
 @pytest.fixture(params=["twin", "redfish", "ipmi", *CUTS_ONLY])
@@ -34,15 +38,29 @@ def made(
             kind, more = "redfish", f'system = "{outside.system_id("n1")}"\n'
         elif name == "ipmi":
             address, kind, more = request.getfixturevalue("bmc_ipmi"), "ipmi", "cipher = 3\n"
+        elif name == "rack":
+            bmc = Bmc()
+            address, kind, more = (
+                stack.enter_context(outside.serving(bmc)),
+                "redfish",
+                'outlet = "A2"\n',
+            )
+            stack.callback(lambda: _others_stay_on(bmc))
         else:
-            made = outside.Plug(FORMS[name], password=outside.PASSWORD)
-            address, more = stack.enter_context(outside.plug(made)), ""
-            kind = "tasmota" if name == "tasmota" else "shelly"
+            form, outlet = PLUGS[name]
+            made = outside.Plug(form, password=outside.PASSWORD, outlet=outlet)
+            address, more = stack.enter_context(outside.plug(made)), f"outlet = {outlet}\n"
+            kind = "tasmota" if form == "tasmota" else "shelly"
         (tmp_path / "remote.toml").write_text(
             f'[node.n1]\nkind = "{kind}"\naddress = "{address}"\nuser = "{outside.USER}"\n'
             f'password = "file:{secret}"\n{more}'
         )
         yield name, power_port_of(remote_of(tmp_path, "n1"))
+
+
+def _others_stay_on(bmc: Bmc) -> None:
+    told = (bmc.tree[f"{PDU}/Outlets/A1"]["PowerState"], bmc.tree[SYSTEM]["PowerState"])
+    assert told == ("On", "On")
 
 
 def test_off_and_on_are_seen(made: tuple[str, PowerPort]) -> None:

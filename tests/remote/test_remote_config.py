@@ -48,6 +48,18 @@ def told(home: Path, text: str) -> OuvrageError:
         (f"{REDFISH}cipher = 17", "remote/key"),
         (f"{REDFISH}user = 7", "remote/value"),
         (f"{REDFISH}timeout_s = 0", "remote/value"),
+        (f"{REDFISH}outlet = 1", "remote/value"),
+        (f'{REDFISH}outlet = "../../Systems/1"', "remote/value"),
+        (f'{REDFISH}outlet = ".."', "remote/value"),
+        (f'{REDFISH}outlet = "A1"\nsystem = "1"', "remote/key"),
+        (f'{REDFISH}pdu = "1"', "remote/key"),
+        ('kind = "shelly"\naddress = "http://10.0.0.9"\noutlet = "1"', "remote/value"),
+        ('kind = "redfish"\naddress = "https://[::1"', "remote/address"),
+        ('kind = "redfish"\naddress = "https://10.0.0.21:99999999"', "remote/address"),
+        ('kind = "redfish"\naddress = "https://10.0.0.21:x"', "remote/address"),
+        ('kind = "redfish"\naddress = "https://[1:2]"', "remote/address"),
+        ('kind = "redfish"\naddress = "https://10.0.0.21\\u001b[2J"', "remote/address"),
+        ('kind = "redfish"\naddress = "https://10.0.0.21\\u0000"', "remote/address"),
         (f'{REDFISH}login = "digest"', "remote/login"),
         (f'{REDFISH}restore = "maybe"', "remote/restore"),
         ('kind = "redfish"\naddress = "ftp://x"', "remote/address"),
@@ -160,3 +172,33 @@ def test_a_quirk_that_is_none_is_refused() -> None:
     assert quirk.ignores("FAN1")
     assert not quirk.ignores("FAN12")
     assert quirk.off_s == 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node = 3",
+        "[node]\ngpu1 = 3",
+        "[nodes.gpu1]",
+        "[node.gpu1]\nkind = 3",
+        "\x00",
+        "[node.gpu1",
+        "\ufeff",
+    ],
+)
+def test_a_file_in_no_form_is_refused_with_what_is_wrong(tmp_path: Path, text: str) -> None:
+    (tmp_path / "remote.toml").write_text(text, encoding="utf-8")
+    if text == "\ufeff":
+        assert remotes(tmp_path) == {}  # a mark that Windows leaves in front is none of ours
+        return
+    with pytest.raises(OuvrageError) as refused:
+        remotes(tmp_path)
+    words = "\n".join(refused.value.lines())
+    assert "remote.toml" in words
+    assert "no place for \n" not in words
+
+
+def test_a_folder_in_the_file_s_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "remote.toml").mkdir()
+    with pytest.raises(OuvrageError):
+        remotes(tmp_path)

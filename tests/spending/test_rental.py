@@ -240,13 +240,13 @@ def test_a_length_of_time_beyond_a_year_is_none(ouvrage: Inside):
 
 
 def test_where_alarms_go_is_no_fact_and_forgotten_at_the_end(ouvrage: Inside, tmp_path: Path):
-    _rented(ouvrage, "--webhook", "http://127.0.0.1:9/secret")
+    _rented(ouvrage, "--webhook", "http://127.0.0.1:9/whom-to-wake")
     (kept,) = (ouvrage.path / "alarms").iterdir()
     assert kept.stat().st_mode & 0o077 == 0
     unheard = ouvrage("rental", "watch", "--once", "--json")
     assert unheard.code == 1
     assert unheard.json["alarms"][0]["troubles"]
-    assert b"secret" not in (ouvrage.path / "ouvrage.db").read_bytes()
+    assert b"whom-to-wake" not in (ouvrage.path / "ouvrage.db").read_bytes()
     ouvrage("rental", "stop")
     assert not kept.exists()
     assert ouvrage("rental", "watch", "gpu").code == 0

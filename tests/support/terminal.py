@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import termios
 import time
@@ -28,6 +29,8 @@ class Person:
         self.status: int | None = None
         self.pid, self.screen = pty.fork()
         if self.pid == 0:
+            # Whoever sits at a terminal is told when it goes, also where these tests were started by nohup.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
             if stderr is not None:
                 os.dup2(stderr, 2)
             os.execvpe(words[0], list(words), dict(env))

@@ -216,9 +216,15 @@ class Shelly(_Plug):
         user = self._socket.user or "admin"
         scheme, _, rest = challenge.partition(" ")
         if scheme.lower() == "digest":
-            return digest(
-                user, secret(), path, parse_keqv_list(parse_http_list(rest)), new_id()[:16]
-            )
+            try:
+                asked = parse_keqv_list(parse_http_list(rest))
+            except (ValueError, IndexError):  # a challenge in no form that there is
+                return None
+            return digest(user, secret(), path, asked, new_id()[:16])
+        if (
+            self._is_second()
+        ):  # it always asks by digest (Shelly's own documentation): another is after the password
+            return None
         return "Basic " + base64.b64encode(f"{user}:{secret()}".encode()).decode()
 
 

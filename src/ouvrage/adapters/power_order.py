@@ -57,6 +57,11 @@ class Switch:
         self._clock = clock
         self._seen: list[str] = []
 
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """The states so far, in the order they were seen; what is left of an order that was broken off."""
+        return tuple(self._seen)
+
     def carry_out(self, order: str, *, hard: bool) -> Carried:
         """Do it and see it done. Raises ``PowerFault`` only where the state before could not be read.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ouvrage.adapters import redfish_form as form
@@ -23,7 +23,7 @@ from ouvrage.model.power import OFF, ON, UNKNOWN_STATE, LogPage, PowerLimit, Rea
 
 Told = TypeVar("Told")
 
-_STATES = {"On": ON, "Off": OFF}
+STATES = {"On": ON, "Off": OFF}
 _ODD = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What the library stumbles over where an answer is JSON and no Redfish."""
 _MOST_SENSORS = 128
@@ -72,7 +72,7 @@ class Redfish:
     def state(self) -> str:
         """What the system says; between the two it says neither."""
         with self._asking():
-            return _STATES.get(str(self._system().json.get("PowerState")), UNKNOWN_STATE)
+            return STATES.get(str(self._system().json.get("PowerState")), UNKNOWN_STATE)
 
     def turn_on(self) -> None:
         """``On``; ``ForceOn`` where it knows only that."""
@@ -154,14 +154,15 @@ class Redfish:
         while address is not None and address not in read and len(read) < _MOST_PAGES:
             read.add(address)
             page = self._get(address)
-            members += form.rows(page, "Members")
+            members += form.rows(page, "Members", None)
             following = form.under(page).get("Members@odata.nextLink")
             address = following if isinstance(following, str) else None
         most = form.whole(form.under(log).get("MaxNumberOfRecords"))
         used = min(100, 100 * len(members) // most) if most else None
         if form.under(log).get("OverWritePolicy") == "WrapsWhenFull":
             used = None  # it never is full
-        return page_after(form.entries_of(members), after, used)
+        told = page_after(form.entries_of(members), after, used)
+        return replace(told, gap=True) if address is not None else told  # some were left unread
 
     def power_limit(self) -> PowerLimit:
         """The limit, and what it may be."""
@@ -196,16 +197,21 @@ class Redfish:
             etag = self._link.get(address).headers.get("ETag")
             self._link.patch(address, data=body, etag=etag)
 
-    def _system(self) -> Any:
-        """The system, read anew."""
+    def _signed_in(self) -> Any:
+        """The service, which is told with each request who asks."""
         if self._root is None:
             user, secret = self._where.user, self._where.password
             signed = self._lib.sign_in(
                 user, secret() if secret else None, session=self._where.session
             )
             self._root = self._sushy.Sushy(self._where.address, connector=self._link, auth=signed)
+        return self._root
+
+    def _system(self) -> Any:
+        """The system, read anew."""
+        root = self._signed_in()
         path = self._path or (self._where.system and f"/redfish/v1/Systems/{self._where.system}")
-        system = self._root.get_system(path)
+        system = root.get_system(path)
         self._path = system.path
         self.quirk = self._quirk_of(
             str(system.json.get("Manufacturer")), str(system.json.get("Model"))

@@ -23,6 +23,8 @@ RESTORES = {
 _UNITS = {"Cel": "degC", "RPM": "rpm", "%": "%", "W": "W", "V": "V", "A": "A", "kW.h": "kWh"}
 _GONE = ("Absent", "Disabled", "UnavailableOffline", "Deferring")
 _MOST = 512
+_GREATEST_W = 1_000_000
+"""No machine that a BMC watches draws more; a figure above it, or below none, is no measurement."""
 
 
 def under(value: Any, *path: str) -> Json:
@@ -32,11 +34,11 @@ def under(value: Any, *path: str) -> Json:
     return cast("Json", value) if isinstance(value, Mapping) else {}
 
 
-def rows(value: Any, name: str) -> list[Json]:
-    """The objects of a list inside a resource."""
+def rows(value: Any, name: str, most: int | None = _MOST) -> list[Json]:
+    """The objects of a list inside a resource; the first ``most`` of them (None: all, a log's)."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return (
-        [each for each in found[:_MOST] if isinstance(each, Mapping)]
+        [each for each in found[:most] if isinstance(each, Mapping)]
         if isinstance(found, list)
         else []
     )
@@ -132,7 +134,8 @@ def draw_of(power: Any) -> Reading | None:
     """What the machine draws, from ``Power`` or ``EnvironmentMetrics``."""
     values = [each.get("PowerConsumedWatts") for each in rows(power, "PowerControl")]
     values.append(under(power, "PowerWatts").get("Reading"))
-    told = next((read for value in values if (read := number(value)) is not None), None)
+    read = (number(value) for value in values)
+    told = next((each for each in read if each is not None and 0 <= each <= _GREATEST_W), None)
     return None if told is None else Reading(name="power", value=told, unit="W", verdict="OK")
 
 

@@ -10,14 +10,20 @@ from __future__ import annotations
 import hashlib
 import logging
 import ssl
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 from sushy import auth, connector, exceptions
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError as BrokenOff
 
 from ouvrage.adapters.clock import monotonic_us
+from ouvrage.adapters.cut_off import CutOff
 from ouvrage.adapters.power_port import PowerFault
 
 _LARGEST = 4 << 20
@@ -29,17 +35,51 @@ logging.getLogger("sushy").addHandler(logging.NullHandler())
 logging.getLogger("sushy").propagate = False
 
 
-class _Pinned(HTTPAdapter):
+class _Watched(HTTPAdapter):
+    """Tells ``watch`` of each connection before a byte is read from it, TLS's own among them."""
+
+    def __init__(self, watch: Callable[[Any], None]) -> None:
+        self._watch = watch
+        super().__init__()
+
+    def init_poolmanager(self, *given: Any, **named: Any) -> Any:
+        """The pool, whose connections are told of."""
+        super().init_poolmanager(*given, **named)
+        watch = self._watch
+
+        class Plain(HTTPConnection):
+            def _new_conn(self) -> Any:
+                made = super()._new_conn()
+                watch(made)
+                return made
+
+        class Tls(HTTPSConnection):
+            def _new_conn(self) -> Any:
+                made = super()._new_conn()
+                watch(made)
+                return made
+
+        class Plains(HTTPConnectionPool):
+            ConnectionCls: Any = Plain
+
+        class Tlses(HTTPSConnectionPool):
+            ConnectionCls: Any = Tls
+
+        watched: Any = {"http": Plains, "https": Tlses}
+        self.poolmanager.pool_classes_by_scheme = watched
+
+
+class _Pinned(_Watched):
     """Takes one certificate alone, by its SHA-256, whoever signed it."""
 
-    def __init__(self, sha256: str) -> None:
+    def __init__(self, watch: Callable[[Any], None], sha256: str) -> None:
         self._sha256 = sha256
-        super().__init__()
+        super().__init__(watch)
 
     def init_poolmanager(self, *given: Any, **named: Any) -> Any:
         """The pool, in which the certificate's hash stands for every other check."""
         named |= {"assert_fingerprint": self._sha256, "assert_hostname": False}
-        return super().init_poolmanager(*given, **named)
+        super().init_poolmanager(*given, **named)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """No authority is asked: ``assert_fingerprint`` is checked in any case."""
@@ -54,8 +94,14 @@ class _Session(requests.Session):
         self.trust_env = False
         self.until_us = 0
         self._origin = _origin(address)
-        if pin is not None:
-            self.mount("https://", _Pinned(pin))
+        self._cut: CutOff | None = None
+        self.mount("http://", _Watched(self._began))
+        pinned = _Pinned(self._began, pin) if pin is not None else _Watched(self._began)
+        self.mount("https://", pinned)
+
+    def _began(self, connection: Any) -> None:
+        if self._cut is not None:
+            self._cut.watch(connection)
 
     def request(self, method: str, url: str, **named: Any) -> requests.Response:  # pyright: ignore[reportIncompatibleMethodOverride]  # sushy names everything
         """One exchange. Raises ``PowerFault``."""
@@ -67,9 +113,17 @@ class _Session(requests.Session):
         if left_s <= 0:
             raise PowerFault("silent", "no whole answer within its time")
         named |= {"allow_redirects": False, "timeout": left_s, "stream": True}
-        answer = super().request(method, url, **named)
-        with answer:
-            self._read(answer)
+        with CutOff(left_s) as self._cut:
+            try:
+                answer = super().request(method, url, **named)
+                with answer:
+                    self._read(answer)
+            except (OSError, BrokenOff) as error:
+                if self._cut.passed:
+                    raise PowerFault("silent", "no whole answer within its time") from error
+                raise
+        if self._cut.passed:  # headers that were cut off look like headers that ended
+            raise PowerFault("silent", "no whole answer within its time")
         if 300 <= answer.status_code < 400:
             to = urlsplit(answer.headers.get("Location", "")).netloc or "elsewhere"
             raise PowerFault(
@@ -78,6 +132,8 @@ class _Session(requests.Session):
         return answer
 
     def _read(self, answer: requests.Response) -> None:
+        if "," in answer.headers.get("Content-Encoding", ""):
+            raise PowerFault("garbled", "its answer is packed more than once")
         body = b""
         for piece in answer.iter_content(_PIECE):
             body += piece
@@ -93,6 +149,8 @@ class Link(connector.Connector):
 
     def __init__(self, address: str, *, pin: str | None, ca: str | None) -> None:
         trusted: Any = ca or True  # a file of authorities, or those of the system
+        if ca is not None:
+            _readable(ca)
         super().__init__(address, verify=trusted, server_side_retries=1)
         self._session.close()
         self._session = _Session(address, pin)
@@ -112,7 +170,18 @@ def sign_in(user: str | None, password: str | None, *, session: bool) -> Any:
     """How a request shows who asks; ``session`` takes a token and gives it back, the other way leaves nothing behind."""
     if user is None:
         return _Nobody()
-    return (auth.SessionAuth if session else auth.BasicAuth)(username=user, password=password)
+    if session:
+        return auth.SessionAuth(username=user, password=password)
+    told: Any = None if password is None else password.encode()  # the library's own is Latin-1
+    return auth.BasicAuth(username=user.encode(), password=told)
+
+
+def _readable(ca: str) -> None:
+    """Raises ``PowerFault`` where a file of authorities is none."""
+    try:
+        ssl.create_default_context(cafile=str(Path(ca).expanduser()))
+    except (OSError, ValueError, RuntimeError):  # ssl's own errors are among them
+        raise PowerFault("untrusted", f"{ca} holds no authorities that can be read") from None
 
 
 class _Nobody(auth.AuthBase):

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ouvrage.adapters.ipmi import LOCAL, Bmc, Ipmi
 from ouvrage.adapters.plugs import Shelly, Socket, Tasmota
 from ouvrage.adapters.power_order import Pace
-from ouvrage.adapters.power_port import PowerPort
-from ouvrage.adapters.power_quirks import quirk_for
+from ouvrage.adapters.power_port import PowerFault, PowerPort
+from ouvrage.adapters.power_quirks import Quirk, quirk_for
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
@@ -38,13 +38,16 @@ EXAMPLE = (
 )
 _KEYS = {
     "kind": str, "address": str, "user": str, "password": str, "pin": str, "ca": str, "login": str, "system": str,
-    "maker": str, "model": str, "cipher": int, "outlet": int, "timeout_s": int, "off_s": int, "look_s": int, "restore": str,
+    "maker": str, "model": str, "cipher": int, "pdu": str, "timeout_s": int, "off_s": int, "look_s": int, "restore": str,
 }  # fmt: skip
 _ONLY = {
     "pin": ("redfish",), "ca": ("redfish",), "login": ("redfish",), "system": ("redfish",),
-    "cipher": ("ipmi",), "outlet": ("shelly", "tasmota"),
+    "cipher": ("ipmi",), "outlet": ("redfish", "shelly", "tasmota"), "pdu": ("redfish",),
 }  # fmt: skip
 _PIN = re.compile(r"sha256:([0-9a-f]{64})")
+_ID = re.compile(r"(?!\.+$)[^/?#\x00-\x20\x7f]{1,128}")
+"""One step of a path: what would lead elsewhere in the service is none."""
+_URL = re.compile(r"https?://(?:[0-9A-Za-z][0-9A-Za-z._-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/?")
 _COMMAND_S = 20
 _LONGEST = 4096
 
@@ -76,7 +79,7 @@ def remotes(home: Path) -> dict[str, Remote]:
     if odd or not isinstance(nodes, dict):
         raise OuvrageError(
             "remote/file",
-            f"{file} has no place for {', '.join(odd)}",
+            f"{file} has no place for {', '.join(odd) or 'node other than as tables'}",
             hint=f"write it like this:\n{EXAMPLE}",
         )
     return {name: _remote(name, entry, str(file)) for name, entry in nodes.items()}
@@ -104,9 +107,10 @@ def _remote(node: str, entry: Any, file: str) -> Remote:
     if not isinstance(entry, dict):
         raise refuse("file", f"{node} is no table", EXAMPLE)
     for name, value in entry.items():
-        wanted = _KEYS.get(name)
+        wanted = _outlet_is(entry) if name == "outlet" else _KEYS.get(name)
         if wanted is None:
-            raise refuse("key", f"nothing is called {name!r}", f"known are {', '.join(_KEYS)}")
+            known = ", ".join((*_KEYS, "outlet"))
+            raise refuse("key", f"nothing is called {name!r}", f"known are {known}")
         if type(value) is not wanted:
             raise refuse("value", f"{name} is no {'number' if wanted is int else 'text'}", EXAMPLE)
     kind = entry.get("kind")
@@ -120,6 +124,11 @@ def _remote(node: str, entry: Any, file: str) -> Remote:
     _check_values(entry, refuse)
     address = _address(kind, str(entry.get("address", "")), entry, refuse)
     return Remote(node=node, kind=kind, address=address, settings=entry, where=where)
+
+
+def _outlet_is(entry: Mapping[str, Any]) -> type:
+    """A plug counts its relays; a rack's unit has names for its outlets."""
+    return str if entry.get("kind") == "redfish" else int
 
 
 Refuse = Callable[[str, str, str], OuvrageError]
@@ -148,6 +157,7 @@ def _check_values(entry: Mapping[str, Any], refuse: Refuse) -> None:
         )
     if entry.get("restore", "on") not in RESTORES:
         raise refuse("restore", f"restore is {entry['restore']!r}", f"one of {', '.join(RESTORES)}")
+    _check_places(entry, refuse)
     for name, least, most in (
         ("timeout_s", 1, 120),
         ("off_s", 0, 600),
@@ -155,8 +165,21 @@ def _check_values(entry: Mapping[str, Any], refuse: Refuse) -> None:
         ("outlet", 0, 63),
         ("cipher", 0, 17),
     ):
-        if name in entry and not least <= entry[name] <= most:
+        if isinstance(entry.get(name), int) and not least <= entry[name] <= most:
             raise refuse("value", f"{name} is {entry[name]}", f"{least} to {most}")
+
+
+def _check_places(entry: Mapping[str, Any], refuse: Refuse) -> None:
+    """What of a service is meant: a system or an outlet, by an id that is one step of a path."""
+    if "pdu" in entry and "outlet" not in entry:
+        raise refuse("key", "pdu names no outlet", 'pdu = "1" goes with outlet = "A1"')
+    if "outlet" in entry and "system" in entry:
+        raise refuse("key", "system and outlet are two ways to one machine", "name one of them")
+    for name in ("pdu", "outlet", "system"):
+        if isinstance(entry.get(name), str) and not _ID.fullmatch(entry[name]):
+            raise refuse(
+                "value", f"{name} is {entry[name][:80]!r}", "its id, as the service has it"
+            )
 
 
 def _address(kind: str, address: str, entry: Mapping[str, Any], refuse: Refuse) -> str:
@@ -167,9 +190,8 @@ def _address(kind: str, address: str, entry: Mapping[str, Any], refuse: Refuse) 
         )
     if kind == "ipmi":
         return _host_and_port(address, refuse)
-    parts = urlsplit(address)
-    good = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
-    if not good or parts.query or parts.fragment:
+    parts = _parts(address)
+    if parts is None:
         raise refuse(
             "address",
             f"{address[:80]!r} is no address",
@@ -183,6 +205,15 @@ def _address(kind: str, address: str, entry: Mapping[str, Any], refuse: Refuse) 
     if "pin" in entry and parts.scheme != "https":
         raise refuse("pin", "there is no certificate to pin over http", "use https://")
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _parts(address: str) -> SplitResult | None:
+    """A URL that names a host and nothing behind it; None for any other text."""
+    try:
+        parts = urlsplit(address)
+        return None if not _URL.fullmatch(address) or parts.port == 0 else parts
+    except ValueError:  # what stands in brackets is no address, or the port none
+        return None
 
 
 def _host_and_port(address: str, refuse: Refuse) -> str:
@@ -206,13 +237,20 @@ def power_port_of(remote: Remote) -> PowerPort:
     user, timeout = given.get("user"), given.get("timeout_s")
     if remote.kind == "redfish":
         from ouvrage.adapters.redfish import Redfish, Where
+        from ouvrage.adapters.redfish_outlet import RackOutlet
 
         where = Where(
             address=remote.address, user=user, password=password, ca=given.get("ca"), system=given.get("system"),
             pin=given["pin"].removeprefix("sha256:") if "pin" in given else None,
             session=given.get("login") == "session", timeout_s=timeout or 20,
         )  # fmt: skip
-        return Redfish(where, lambda told, kind: quirk_for("redfish", maker or told, model or kind))
+
+        def quirk(told: str, kind: str) -> Quirk:
+            return quirk_for("redfish", maker or told, model or kind)
+
+        if "outlet" in given:
+            return RackOutlet(where, quirk, given.get("pdu", "1"), given["outlet"])
+        return Redfish(where, quirk)
     if remote.kind == "ipmi":
         host, _, port = (
             remote.address.rpartition(":") if remote.address != LOCAL else (LOCAL, "", "0")
@@ -248,19 +286,29 @@ def pace_of(remote: Remote) -> Pace:
 
 
 def _secret(remote: Remote) -> Callable[[], str] | None:
+    """What fetches the password. One that cannot be had is this machine's trouble alone: a ``PowerFault``."""
     reference = remote.settings.get("password")
-    return None if reference is None else lambda: secret_at(reference, remote.where)
+    if reference is None:
+        return None
+
+    def fetched() -> str:
+        try:
+            return secret_at(reference, remote.where)
+        except OuvrageError as error:
+            raise PowerFault("refused", f"its password is not to be had: {error.message}") from None
+
+    return fetched
 
 
-def secret_at(reference: str, where: str) -> str:
-    """The password that a reference leads to: its first line. Raises ``OuvrageError`` ``remote/password``."""
+def secret_at(reference: str, where: str, code: str = "remote/password") -> str:
+    """The password that a reference leads to: its first line. Raises ``OuvrageError`` with ``code``."""
     sort, _, what = reference.partition(":")
     read = {"file": _in_file, "env": _in_environment, "command": _by_command}[sort]
     found, trouble = read(what)
     line = found.splitlines()[0] if found else ""
     if trouble or not line:
         raise OuvrageError(
-            "remote/password", trouble or f"{sort}:{what.split()[0] if what else ''} holds no password", where=(where,),
+            code, trouble or f"{sort}:{what.split()[0] if what else ''} holds no password", where=(where,),
             hint="a file only you can read (chmod 600), a variable that is set, or a program that prints it",
         )  # fmt: skip
     return line
@@ -270,14 +318,20 @@ Found = tuple[str, str]
 
 
 def _in_file(name: str) -> Found:
-    path = Path(name).expanduser()
+    def unwaiting(path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has nobody to wait for
+
     try:
-        with path.open(encoding="utf-8") as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+        path = Path(name).expanduser()
+        with open(path, encoding="utf-8", opener=unwaiting) as file:
+            held = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(held):
+                return "", f"{path} is no file"
+            if stat.S_IMODE(held) & 0o077:
                 return "", f"{path} can be read by others"
             return file.read(_LONGEST), ""
-    except (OSError, UnicodeDecodeError) as error:
-        return "", f"{path} could not be read: {getattr(error, 'strerror', None) or 'no text'}"
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: no such user's home
+        return "", f"{name} could not be read: {getattr(error, 'strerror', None) or 'no text'}"
 
 
 def _in_environment(name: str) -> Found:
@@ -287,13 +341,16 @@ def _in_environment(name: str) -> Found:
 
 
 def _by_command(line: str) -> Found:
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return "", "the command is not whole: a quotation has no end"
     try:
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             errors="replace", timeout=_COMMAND_S, check=False,
         )  # fmt: skip
-    except (OSError, IndexError, subprocess.TimeoutExpired) as error:
+    except (OSError, IndexError, ValueError, subprocess.TimeoutExpired) as error:
         return "", f"{words[0] if words else 'the command'} did not give it: {type(error).__name__}"
     if done.returncode:
         return "", f"{words[0]} ended with {done.returncode}"

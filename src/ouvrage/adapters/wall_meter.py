@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ouvrage.adapters.cut_off import CutOff
+
 MOST_BYTES = 65_536
 GREATEST_MW = 100_000_000
 TIMEOUT_S = 0.8
@@ -82,17 +84,22 @@ def fetched(
     from http.client import HTTPException
     from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
+    from ouvrage.adapters.wall_link import Watched, WatchedTls
+
     class Stays(HTTPRedirectHandler):
         def redirect_request(self, *_: Any, **__: Any) -> None:
             return None
 
-    opener = build_opener(ProxyHandler({}), Stays())
     asking = Request(url, headers=dict(headers or {}))  # noqa: S310 - who names the address says which kind
-    try:
-        with opener.open(asking, timeout=timeout_s) as answer:
-            data = answer.read(most + 1)
-    except HTTPException as error:
-        raise OSError(str(error)) from error
+    with CutOff(timeout_s) as cut:
+        opener = build_opener(ProxyHandler({}), Stays(), Watched(cut), WatchedTls(cut))
+        try:
+            with opener.open(asking, timeout=timeout_s) as answer:
+                data = answer.read(most + 1)
+        except HTTPException as error:
+            raise OSError("no answer in time" if cut.passed else str(error)) from error
+        if cut.passed:
+            raise OSError("no answer in time")
     if len(data) > most:
         raise OSError("the answer is too long")
     return data

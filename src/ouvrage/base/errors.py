@@ -40,7 +40,8 @@ class OuvrageError(Exception):
         """The refusal as a person reads it on a terminal."""
         text = [f"error[{self.code}]: {self.message}", *(f"  {line}" for line in self.where)]
         if self.hint:
-            text.append(f"  hint: {self.hint}")
+            first, *more = self.hint.split("\n")  # an example of a file stands on lines of its own
+            text += [f"  hint: {first}", *(f"    {line}" for line in more)]
         return text
 
     def as_json(self) -> dict[str, Any]:

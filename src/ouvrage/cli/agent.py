@@ -14,6 +14,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,7 +22,12 @@ from ouvrage.adapters.home import home
 from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
-from ouvrage.cli.output import say_text
+from ouvrage.base.text import safe
+from ouvrage.cli.options import json_option
+from ouvrage.cli.output import say_json, say_text
+
+if TYPE_CHECKING:
+    from ouvrage.agent.probing.alerts import Desk
 
 CONFIGURATION = "agent.toml"
 """In the state directory: lists ``see``, ``deny`` and ``registries``, to which the flags add."""
@@ -144,10 +150,17 @@ def _watch(
 ) -> None:
     """Watch alone; without a server to report to, into this home's store."""
     from ouvrage.agent.probing.settings import settings_in
-    from ouvrage.agent.probing.watch import Supervisor, Watching, deliver_words, repair_words
+    from ouvrage.agent.probing.watch import (
+        Supervisor,
+        Watching,
+        alert_words,
+        deliver_words,
+        repair_words,
+    )
 
     settings = settings_in(state, root)
     observer = settings.observer or observer
+    alerted = _alerted(state)
     receiver = ("--home", str(home())) if report_to is None else ("--server", report_to)
     more = ("--ca", ca) if ca else ()
     observed = ("--observer",) if observer else ()
@@ -161,11 +174,69 @@ def _watch(
         deliver=deliver_words(state, *receiver, *more),
         # A tree that stands in for / is looked at, and nothing else: no repair may reach this machine through it.
         repair=repair_words(state, node, *receiver, *more, *observed) if root == "/" else (),
+        alert=alert_words(state) if alerted else (),
     )
     supervisor = Supervisor(watching)
     say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
     sys.stdout.flush()
     supervisor.run()
+
+
+def _alerted(state: Path) -> bool:
+    """Whether anybody is to be told. What reads the table weighs: the watch stays small where there is none."""
+    file = state / CONFIGURATION
+    if not file.exists() or "alerts" not in load_toml(
+        str(file), read_text(file, "agent"), "agent/config"
+    ):
+        return False
+    from ouvrage.agent.probing.alerting import channels_in
+
+    return bool(channels_in(state).names)
+
+
+@agent.command("alert")
+@state_option
+@click.option("--test", is_flag=True, help="Send a test by every channel.")
+@json_option
+def alert_(state: Path | None, test: bool, as_json: bool) -> int:
+    """Whom this machine tells of its health, what waits, and whether a test arrives. Exit code 1: something did not."""
+    from ouvrage.agent.probing.alerting import channels_in, desk_in, try_out
+
+    place = state_meant(state)
+    channels = channels_in(place)
+    if not channels.names:
+        raise OuvrageError(
+            "agent/no-alerts", f"nobody is told: {place / CONFIGURATION} has no table [alerts]",
+            hint='[alerts] with webhook = "https://…" and secret = "file:PATH", or smtp, mail_to and mail_from',
+        )  # fmt: skip
+    tried = try_out(host_name(), place, channels) if test else {}
+    desk = desk_in(place)
+    faults = {name: why for name, why in tried.items() if why is not None}
+    if as_json:
+        say_json({
+            "channels": list(channels.names), "least": channels.least, "test": tried,
+            "told": dict(desk.told), "given_up": desk.given_up,
+            "waiting": [{"id": w.message["id"], "left": list(w.left), "tries": w.tries, "said": w.said} for w in desk.waiting],
+        })  # fmt: skip
+    else:
+        say_text("\n".join(_alert_words(channels.names, tried, desk)))
+    return int(bool(faults))
+
+
+def _alert_words(names: tuple[str, ...], tried: dict[str, str | None], desk: Desk) -> list[str]:
+    waits = len(desk.waiting)
+    first = f"Told by {' and '.join(names)}; " + (
+        f"{waits} on their way" if waits else "nothing waits"
+    )
+    lines = [first + (f", {desk.given_up} given up" if desk.given_up else "") + "."]
+    lines += [f"  {name}: {why or 'the test arrived'}" for name, why in tried.items()]
+    lines += [f"  told last of {safe(place)}: {verdict}" for place, verdict in desk.told.items()]
+    lines += [f"  {w.message['id']} waits: {safe(w.said)}" for w in desk.waiting[:5]]
+    return [
+        *lines,
+        "",
+        "A test: ouvrage agent alert --test" if not tried else "Now: ouvrage node watch",
+    ]
 
 
 def _bmc(node: str, root: str) -> tuple[str, str] | None:
@@ -185,7 +256,9 @@ def _shown(state: Path) -> str:
 def _kept(file: Path) -> dict[str, list[str]]:
     """What the owner wrote into the agent's configuration; empty lists where there is none."""
     told = load_toml(str(file), read_text(file, "agent"), "agent/config") if file.exists() else {}
-    told = {name: value for name, value in told.items() if name != "watch"}  # the watch reads it
+    told = {
+        name: value for name, value in told.items() if name not in ("watch", "alerts")
+    }  # the watch reads them
     for name, value in told.items():
         if name not in _LISTS or not isinstance(value, list) or not all(map(_is_text, value)):
             raise OuvrageError(

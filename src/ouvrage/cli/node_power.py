@@ -27,6 +27,7 @@ from ouvrage.base.time import utc_text
 from ouvrage.cli.booking import book
 from ouvrage.cli.import_told import in_words
 from ouvrage.cli.ledger import Ledger, opened
+from ouvrage.cli.node_power_before import last_unended, work_refused
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, table, wrote
 from ouvrage.health.bmc import BmcLook, value_words
@@ -132,6 +133,9 @@ def show(node: str, as_json: bool, plain: bool) -> None:
         return
     line = f"{node} is {look.state} ({to.remote.kind}){_draws(look)}"
     lines = [in_words(line) if plain else line, f"  after a power cut  {AFTER[look.restore]}"]
+    cut_off = last_unended(node)
+    if cut_off is not None:
+        lines.append(f"  last order         {cut_off}")
     if limit is not None:
         lines.append(f"  power limit        {limit_words(limit)}")
     if look.log is not None:
@@ -220,7 +224,7 @@ def events(node: str, after: str | None, as_json: bool, plain: bool) -> None:
     lines = [f"{log_words(page)}, {grave} of them grave"]
     if page.gap:
         lines.append(
-            "  The log was cleared or ran over since that cursor: some entries between may be missing."
+            "  Not all of it: the log was cleared or ran over since that cursor, or is longer than is read."
         )
     rows = [
         (each.id, "before its clock was set" if each.at_us is None else utc_text(each.at_us)[:19], each.verdict, safe(each.sensor), safe(each.words))
@@ -278,6 +282,14 @@ def _hard(verb: Any) -> Any:
     )(verb)
 
 
+def _anyway(verb: Any) -> Any:
+    return click.option(
+        "--anyway",
+        is_flag=True,
+        help="Though the platform (OUVRAGE_URL) says that work runs there.",
+    )(verb)
+
+
 @power.command()
 @order_options
 @click.pass_obj
@@ -288,20 +300,22 @@ def on(node: str, **given: Any) -> int:
 
 @power.command()
 @_hard
+@_anyway
 @order_options
 @click.pass_obj
-def off(node: str, hard: bool, **given: Any) -> int:
+def off(node: str, hard: bool, anyway: bool, **given: Any) -> int:
     """Have it shut down and switch off, and see that it is off; --hard cuts the power."""
-    return _order(node, "off", hard, Given(**given))
+    return _order(node, "off", hard, Given(**given), anyway)
 
 
 @power.command()
 @_hard
+@_anyway
 @order_options
 @click.pass_obj
-def cycle(node: str, hard: bool, **given: Any) -> int:
+def cycle(node: str, hard: bool, anyway: bool, **given: Any) -> int:
     """Off, seen off, a few seconds without power, on, seen on: more than a restart."""
-    return _order(node, "cycle", hard, Given(**given))
+    return _order(node, "cycle", hard, Given(**given), anyway)
 
 
 _DOES = {
@@ -313,11 +327,13 @@ _DOES = {
 }
 
 
-def _order(node: str, order: str, hard: bool, given: Given) -> int:
+def _order(node: str, order: str, hard: bool, given: Given, anyway: bool = True) -> int:
     to = reached(node)
     does = _DOES[order, hard]
     try:
         before = asked(to.port.state)
+        if before != OFF and not anyway:
+            work_refused(node)
         if given.dry_run:
             said = {
                 "node": node,
@@ -342,15 +358,37 @@ def _order(node: str, order: str, hard: bool, given: Given) -> int:
 def _carried(to: Reached, order: str, hard: bool, why: str) -> Carried:
     """Record the order, carry it out while no other program gives this machine one, record what became of it."""
     record = Record(to.node, to.remote.kind, order, hard=hard, why=why)
-    with turn(f"order {to.remote.address}", 5):
+    with turn(ordered_at(to.remote), 5):
         record.ordered()
+        switch = Switch(to.port, pace_of(to.remote))
         try:
-            done = Switch(to.port, pace_of(to.remote)).carry_out(order, hard=hard)
+            done = switch.carry_out(order, hard=hard)
         except PowerFault as fault:  # before anything was ordered
             record.ended(FAILED, "unknown", "unknown", 0, str(fault))
             raise
-    record.ended(done.outcome, done.before, done.after, done.took_us, done.why)
+        except KeyboardInterrupt:
+            before = switch.seen[0] if switch.seen else "unknown"
+            record.ended(FAILED, before, "unknown", 0, "it was broken off by hand")
+            say_text(
+                f"{to.node} was left in the middle: ouvrage node power {to.node} show", err=True
+            )
+            raise
+    try:
+        record.ended(done.outcome, done.before, done.after, done.took_us, done.why)
+    except (
+        OuvrageError
+    ) as error:  # a full disk, say: what became of the machine is told all the same
+        words = f"{to.node} is {done.after} ({order}: {done.outcome}), but not on record: {error.message}"
+        raise OuvrageError(
+            error.code, words, where=error.where, hint=error.hint, exit_code=1
+        ) from error
     return done
+
+
+def ordered_at(remote: Remote) -> str:
+    """What one order at a time is given to: a machine. Others behind the same BMC or strip may be ordered meanwhile."""
+    part = [remote.settings.get(name, "") for name in ("system", "pdu", "outlet")]
+    return f"order {remote.address} {part}"
 
 
 class Record:

@@ -18,7 +18,7 @@ from ouvrage.cli.agent import host_name
 from ouvrage.cli.book_ledger import books_of
 from ouvrage.cli.ledger import opened
 from ouvrage.cli.talking import talk
-from ouvrage.health.service_level import Moved
+from ouvrage.health.record import Moved
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of, read
 from ouvrage.ledger.lines import fact_line
@@ -90,7 +90,7 @@ def moves_of(node: str) -> list[Moved]:
     with opened() as ledger:
         entries = in_force(ledger.store.records(kind=StateMove.KIND))
     return [
-        Moved(at_us=each.fact.valid_from, move=value, key=each.fact.key)
+        Moved(id=each.fact.key, at_us=each.fact.valid_from, move=value)
         for each in entries
         if isinstance(value := read(each.fact), StateMove) and value.node == node
     ]

@@ -14,6 +14,7 @@ LOCAL: dict[str, tuple[str, str, str]] = {
     "health": ("node_care", "health", "How does it stand, and how often was it there?"),
     "repair": ("node_care", "repair", "Walk through the runbook that is next, step by step."),
     "maintain": ("node_care", "maintain", "Out of service for a while, on purpose."),
+    "trials": ("node_trials", "trials_", "What would rules on trial have done?"),
     "inventory": ("node_inventory", "inventory", "What is it made of, and what changed?"),
     "compare": ("node_compare", "compare", "In what is it not the standard build?"),
     "qualify": ("node_qualify", "node_qualify", "Can it do what a class of work needs?"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from ouvrage.health.availability import (
@@ -27,6 +26,7 @@ from ouvrage.health.lemons import DAY_US, Mark, Score, Service, scores
 from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord, Heard, Machine, Moved, Try, Walked
 from ouvrage.health.response import next_for, window_of
+from ouvrage.health.service_level import stays
 from ouvrage.health.spares import Spares, spares
 from ouvrage.health.states import Standing
 from ouvrage.health.tables import Thresholds
@@ -78,10 +78,11 @@ def account_of(
     """A node's account from ``from_us`` to ``to_us``."""
     machine = record.machine(node)
     began = max(from_us, machine.since_us or from_us)
-    stays = stays_of(record, node, to_us)
+    moves = tuple(m for m in record.moves if record.node(m.move.node) == node and m.at_us <= to_us)
+    been = stays(moves, to_us)
     found_scores = {score.serial: score for score in _scores(record, to_us, bounds)}
     names = sorted(machine.devices) or [node]
-    parts = tuple(_part(name, stays, began, to_us, owner, found_scores.get(name)) for name in names)
+    parts = tuple(_part(name, been, began, to_us, owner, found_scores.get(name)) for name in names)
     places = [place for place in record.places() if place[0] == node]
     return Account(
         node=node,
@@ -96,9 +97,7 @@ def account_of(
             if place[0] == node
         ),
         against=tuple(heard for place in places for heard in record.against(place)),
-        moves=tuple(
-            m for m in record.moves if record.node(m.move.node) == node and m.at_us <= to_us
-        ),
+        moves=moves,
         tries=tuple((place, each) for place in places for each in record.tries.get(place, ())),
         steps=tuple(each for each in record.steps if record.node(each.step.node) == node),
         pages=tuple(each for each in record.pages.values() if each[1].node in (node, None)),
@@ -127,31 +126,10 @@ def _nexts(
             yield place, step
 
 
-def stays_of(record: HealthRecord, node: str, to_us: int) -> list[Stay]:
-    """In which state each part of a node was, from when to when, up to a moment."""
-    by_place: dict[str | None, list[Moved]] = {}
-    for each in record.moves:
-        if record.node(each.move.node) == node and each.at_us <= to_us:
-            by_place.setdefault(each.move.device, []).append(each)
-    found: list[Stay] = []
-    for device, moves in by_place.items():
-        for each, after in pairwise([*moves, None]):
-            assert each is not None
-            end = to_us if after is None else after.at_us
-            if end > each.at_us:
-                found.append(
-                    Stay(
-                        device=device, state=each.move.to_state, from_us=each.at_us, to_us=end,
-                        id=each.id,
-                    )
-                )  # fmt: skip
-    return found
-
-
 def _part(
-    name: str, stays: list[Stay], from_us: int, to_us: int, owner: Owner, score: Score | None
+    name: str, been: list[Stay], from_us: int, to_us: int, owner: Owner, score: Score | None
 ) -> Part:
-    found = availability(name, stays, from_us, to_us)
+    found = availability(name, been, from_us, to_us)
     return Part(
         found=found,
         runpod=runpod_reliability(max(1, to_us - from_us), found.down_us),

@@ -140,7 +140,7 @@ def together(check: str, results: Sequence[CheckResult]) -> CheckResult:
         evidence=tuple(item for r in telling for item in r.evidence),
         action=first.action,
         at_drain=first.at_drain,
-        fence=first.fence,
+        fence=max((r.fence for r in inorder), key=FENCES.index),
         reasons=tuple(_named(r, reason) for r in telling for reason in r.reasons),
         rule=first.rule,
         grade=weakest(r.grade for r in results),

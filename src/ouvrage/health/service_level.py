@@ -11,19 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.health.availability import Availability, Stay, availability
-from ouvrage.model.health import StateMove
+from ouvrage.health.record import Moved
 
 DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """A move between states with its moment and the fact's key."""
-
-    at_us: int
-    move: StateMove
-    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +34,7 @@ def stays(moves: Iterable[Moved], until_us: int) -> list[Stay]:
     for device, mine in by_device.items():
         ends = [*(each.at_us for each in mine[1:]), until_us]
         found += [
-            Stay(device=device, state=m.move.to_state, from_us=m.at_us, to_us=end, id=m.key)
+            Stay(device=device, state=m.move.to_state, from_us=m.at_us, to_us=end, id=m.id)
             for m, end in zip(mine, ends, strict=True)
             if end > m.at_us
         ]

@@ -28,14 +28,12 @@ class Trial:
     over: bool
 
 
-def trials(
-    verdicts: Iterable[tuple[int, Verdict]], now_us: int, bounds: Thresholds
-) -> list[Trial]:
-    """Each rule that has a verdict in shadow, the busiest first. Each verdict comes with since when it holds (UTC)."""
+def trials(said: Iterable[tuple[int, Verdict]], now_us: int, bounds: Thresholds) -> list[Trial]:
+    """Each rule that has a verdict in shadow, the busiest first. ``said`` are verdicts with the moment (UTC) of each."""
     day = 86_400_000_000
     shadows: dict[str, list[tuple[int, Verdict]]] = {}
     live: list[tuple[int, Verdict]] = []
-    for at_us, each in verdicts:
+    for at_us, each in said:
         if each.shadow:
             shadows.setdefault(each.code, []).append((at_us, each))
         elif each.verdict == CRITICAL:

@@ -42,7 +42,7 @@ ACTIONS = ("none", *RUNGS, "drain", "update_software", "look")
 """What a check asks for: a rung, or to end with running work, to update, to look at it in the next window."""
 
 FENCES = ("none", "drain", "now")
-"""Whether a part takes new work: it does; it does not and what runs may end; nor is what runs beyond doubt."""
+"""What a finding keeps away: nothing, new work, new work while what runs is in doubt."""
 
 OUTCOMES = ("done", "failed", "refused", "dry_run", "waiting")
 
@@ -71,7 +71,8 @@ class CheckResult:
 
     ``verdict`` is one of ``VERDICTS``, ``action`` of ``ACTIONS``. ``reasons`` are sentences, the weightiest first;
     ``evidence`` the values they stand on; ``rule`` names the rule of the tables that decided; ``device`` is the part
-    it is about, None for the whole machine. ``at_drain`` is an action for when the work on it has ended; ``fence`` is one of ``FENCES``.
+    it is about, None for the whole machine. ``at_drain`` is an action for when the work on it has ended;
+    ``fence`` is one of ``FENCES``.
     """
 
     check: str

@@ -7,13 +7,11 @@ through in order behind a cursor that moves in the same transaction. One server 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from ouvrage.adapters.posting import Network, Posted, post
+from ouvrage.adapters.posting import Network, Posted, post, signature
 from ouvrage.base.ids import code_of
 from ouvrage.base.time import DAY, HOUR, SECOND
 from ouvrage.ledger.facts import Recorded
@@ -147,12 +145,6 @@ def _posted(hook: HookRow, each: DeliveryRow, now_us: int, allowed: tuple[Networ
         "Ouvrage-Signature": signature(hook.secret, body, now_us // SECOND),
     }
     return post(hook.url, body, headers, allowed)
-
-
-def signature(secret: str, body: bytes, at_s: int) -> str:
-    """What proves that a body is ours, and of that second."""
-    mac = hmac.new(secret.encode(), b"%d." % at_s + body, hashlib.sha256)
-    return f"t={at_s},v1={mac.hexdigest()}"
 
 
 def _note(platform: Platform, each: DeliveryRow, came: Posted) -> bool:

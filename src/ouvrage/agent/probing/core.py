@@ -294,6 +294,13 @@ class Core:
         """Whether anything counts as CRITICAL, so that something may be to do."""
         return any(w.verdict == CRITICAL and not w.shadow for w in self.memory.watches.values())
 
+    @property
+    def counting(self) -> frozenset[tuple[str, str | None, str]]:
+        """What counts now on each part; another set is another view to tell of."""
+        return frozenset(
+            (*key, watch.verdict) for key, watch in self.memory.watches.items() if not watch.shadow
+        )
+
     def take_facts(self) -> list[Stated]:
         """What is to be stated since the last time."""
         facts, self._facts = self._facts, []

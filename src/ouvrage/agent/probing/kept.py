@@ -51,7 +51,9 @@ class KeptWatch:
         pause_s = _FIRST_S
         while not self._ending.is_set():
             began = monotonic_us()
-            self._child = subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
+            self._child = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
             if self._ending.is_set():
                 self._child.terminate()
             code = self._child.wait()

@@ -8,6 +8,7 @@ touched, and whatever a check asks for is asked of a person.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from ouvrage.adapters.web_address import address_fault
 from ouvrage.base.errors import OuvrageError
 
 FILE = "agent.toml"
+METRICS, NO_METRICS = "127.0.0.1:8681", "off"
+_LISTEN = re.compile(r"off|[0-9.]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 MARKETPLACES = ("/var/lib/vastai_kaalia",)
 """Where marketplaces' programs live on a host: Vast.ai."""
 
@@ -26,7 +29,7 @@ MARKETPLACES = ("/var/lib/vastai_kaalia",)
 class Settings:
     """``paths`` must be mounted, with room; ``peers`` are ``host`` or ``host:port``; ``wall`` is a plug's address.
 
-    ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists. ``bmc`` is a home and
+    ``metrics`` is where the view is shown in Prometheus' form, or ``off``. ``expect_gpus`` and ``expect_memory_gib`` say what must be there; None: what the machine lists. ``bmc`` is a home and
     the node that its ``remote.toml`` names (empty: this machine's own, by the kernel's driver). ``keeps_books``: the facts
     go into this home's own store, where energy at the wall is one of them; a server takes health from a node.
     """
@@ -38,6 +41,7 @@ class Settings:
     wall: str | None = None
     expect_gpus: int | None = None
     expect_memory_gib: int | None = None
+    metrics: str = METRICS
     bmc: tuple[str, str] | None = None
     keeps_books: bool = True
 
@@ -83,12 +87,14 @@ _FORMS = {
     "wall": "text",
     "expect_gpus": "count",
     "expect_memory_gib": "count",
+    "metrics": "listen",
 }
 _WORDS = {
     "flag": "true or false",
     "texts": "a list of texts",
     "text": "a text",
     "count": "a whole number from 1 on",
+    "listen": 'an address and a port, "127.0.0.1:8681", or "off"',
 }
 
 
@@ -97,6 +103,8 @@ def _fits(value: object, form: str) -> bool:
         return isinstance(value, bool)
     if form == "count":
         return type(value) is int and value > 0
+    if form == "listen":
+        return isinstance(value, str) and _LISTEN.fullmatch(value) is not None
     if form == "text":
         return isinstance(value, str) and bool(value)
     return isinstance(value, list) and all(

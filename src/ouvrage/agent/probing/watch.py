@@ -21,8 +21,10 @@ from typing import Any
 from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.health_tables import thresholds, xid_table
 from ouvrage.adapters.home import make_private
+from ouvrage.agent.probing.alarming import Alerts
 from ouvrage.agent.probing.asking import Answer
 from ouvrage.agent.probing.core import Core
+from ouvrage.agent.probing.exposition import exposed
 from ouvrage.agent.probing.heart import Heart
 from ouvrage.agent.probing.lanes import Lanes
 from ouvrage.agent.probing.memory import Memory, memory_from, memory_json
@@ -30,7 +32,7 @@ from ouvrage.agent.probing.now import Dropped, write_now
 from ouvrage.agent.probing.probes import DRIVER_LANES, KEPT_LANES
 from ouvrage.agent.probing.readings import Readings
 from ouvrage.agent.probing.repairs import Repairs
-from ouvrage.agent.probing.settings import Settings
+from ouvrage.agent.probing.settings import NO_METRICS, Settings
 from ouvrage.agent.probing.spool import Spool
 from ouvrage.agent.probing.verifying import epoch_in, hands_off, taken
 from ouvrage.base.errors import OuvrageError
@@ -53,7 +55,7 @@ _LAST_S = 8.0
 class Watching:
     """How a watch is started. ``deliver`` are the words of the process that takes facts away, empty: nobody does.
 
-    ``repair`` are those of the process that does what follows from the verdicts.
+    ``repair`` are those of the process that does what follows from the verdicts, ``alert`` of the one that tells people.
     """
 
     state: Path
@@ -62,6 +64,7 @@ class Watching:
     root: str = "/"
     deliver: tuple[str, ...] = ()
     repair: tuple[str, ...] = ()
+    alert: tuple[str, ...] = ()
     boot: str | None = None
 
 
@@ -84,6 +87,8 @@ class Supervisor:
         self._heart = Heart(self._state, self._boot)
         self._delivery = _Delivery(self._spool, watching.deliver)
         self._repairs = Repairs(watching.repair)
+        self._alerts = Alerts(watching.alert)
+        self._metrics = watching.settings.metrics
         self._unwritten: list[Stated] = []
         self._answers: dict[str, Answer] = {}
         self._stopping = False
@@ -97,12 +102,15 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
         self._heart.start()
+        if self._metrics != NO_METRICS:
+            exposed(self._state, self._metrics)
         self._repairs.resume()
         while not self._stopping:
             self.round()
         self._write()
         self._delivery.close()
         self._repairs.close()
+        self._alerts.close()
         self._lanes.close()
         self._heart.stop()
         os.close(self._lock)
@@ -137,6 +145,8 @@ class Supervisor:
         if self._unshown and (now := monotonic_us()) >= self._show_us:
             self._unshown, self._show_us = False, now + _SHOWN_EACH_US
             self._show(now_us(), now)
+            self._alerts.shown(self.core.counting)
+        self._alerts.look(monotonic_us())
         self._delivery.look(monotonic_us(), free=self._lanes.resting)
         free = self._lanes.resting and not self._delivery.holds(monotonic_us())
         self._repairs.look(monotonic_us(), self.core.trouble, free=free)
@@ -243,6 +253,11 @@ def repair_words(state: Path, node: str, *words: str) -> tuple[str, ...]:
     return (
         sys.executable, "-m", "ouvrage.agent.probing.repair", "--state", str(state), "--node", node, *words,
     )  # fmt: skip
+
+
+def alert_words(state: Path) -> tuple[str, ...]:
+    """The process that tells people what became of the machine of a state directory."""
+    return (sys.executable, "-m", "ouvrage.agent.probing.alerting", "--state", str(state))
 
 
 def _remembered(spool: Spool, boot: str) -> Memory:
