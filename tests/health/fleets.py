@@ -14,6 +14,7 @@ from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.model.health import MaintenanceWindow, Remedy, Verdict
 from ouvrage.model.machines import DeviceSeen, NodeEnrolled
+from ouvrage.model.work import Named
 from tests.health.rules import BOUNDS
 from tests.support.facts import SOURCE
 
@@ -64,11 +65,13 @@ class Fleet:
         self, verdict: str = "CRITICAL", action: str = "gpu_reset", *, node: str = "n1",
         device: str | None = "n1-g0", check: str = "xid", code: str = "xid-95", boot: str = "boot-1",
         epoch: int | None = None, since: int | None = None, shadow: bool = False,
+        evidence: tuple[Named, ...] = (), at_drain: str = "none", fence: str = "none",
     ) -> Recorded:  # fmt: skip
         return self.put(
             Verdict(
-                node=node, device=device, check=check, verdict=verdict, code=code, evidence=(),
-                action="none" if verdict == "OK" else action,
+                node=node, device=device, check=check, verdict=verdict, code=code,
+                evidence=evidence, action="none" if verdict == "OK" else action,
+                at_drain=at_drain, fence=fence,
                 since_us=self.now - NOON if since is None else since, boot=boot,
                 epoch=self.record.machine(node).moves if epoch is None else epoch, shadow=shadow,
             )
