@@ -8,7 +8,7 @@ clock and starts nothing: ``watch`` does, and a test with a stopped clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -154,20 +154,23 @@ class Core:
             rules=self._rules, settings=self._settings, last=self._answers,
         )  # fmt: skip
         try:
-            results = judged(probe.name, case)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self._follow(probe, judged(probe.name, case), answer)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the watch of all the rest goes on
             self._answers.pop(probe.name)
             words = f"its answer cannot be understood: {type(error).__name__}: {error}"[:300]
             return replace(answer, values=None, fault=words, sort="garbage")
+        return answer
+
+    def _follow(self, probe: Probe, results: Iterable[Judged], answer: Answer) -> None:
+        """Count what was judged, and note what is to be stated beside it."""
         self._count(probe.checks, results, answer)
         if probe.name == "inventory":
             self._state_inventory(answer)
         if probe.name == "kernel_log":
             self._facts += self._events.over(answer)
-            self.news |= bool(case.values["lines"])
+            self.news |= bool((answer.values or {})["lines"])
         if probe.name == "wall":
             self._count_the_wall(answer)
-        return answer
 
     def _count_the_wall(self, answer: Answer) -> None:
         """Energy of hours that are over, for the books of whoever keeps them here."""
@@ -288,6 +291,11 @@ class Core:
         for each in self._probes.values():
             if each.next_us is not None:
                 each.next_us = now_us
+
+    @property
+    def understood(self) -> Mapping[str, Answer]:
+        """The last answer of each probe whose values could be judged."""
+        return self._answers
 
     @property
     def trouble(self) -> bool:

@@ -90,7 +90,6 @@ class Supervisor:
         self._alerts = Alerts(watching.alert)
         self._metrics = watching.settings.metrics
         self._unwritten: list[Stated] = []
-        self._answers: dict[str, Answer] = {}
         self._stopping = False
         self._dropped_before = 0
         self._dropped_us: int | None = None
@@ -138,7 +137,6 @@ class Supervisor:
         wait_s = min(_LONGEST_WAIT_S, max(next_s, 0.2 if held else 0.0))
         answers = self._lanes.wait(wait_s)
         for answer in answers:
-            self._answers[answer.probe] = answer
             self.core.answered(answer)
         if answers or self._unwritten:
             self._write()
@@ -154,7 +152,7 @@ class Supervisor:
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
         at, now = now_us(), monotonic_us()
-        self._readings.take(self._answers, at, now)
+        self._readings.take(self.core.understood, at, now)
         self._unwritten += self.core.take_facts()
         if self._unwritten or self.core.news:
             try:
