@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ouvrage.adapters.health_sources import NotTold
+from ouvrage.health.kernel_log import lines_in
 
 _RECORD = 1 << 16
 
@@ -58,7 +59,7 @@ class KernelCursor:
         while piece := os.pread(self._fd, 1 << 20, start + len(data)):
             data += piece
         whole = data[: data.rfind(b"\n") + 1]
-        lines = whole.decode("utf-8", "replace").splitlines()
+        lines = lines_in(whole.decode("utf-8", "replace"))[:-1]
         told = tuple(line for line in lines if telling(line))
         return Piece(lines=told, read=len(lines), lost=0, place=start + len(whole))
 

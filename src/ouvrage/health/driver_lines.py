@@ -33,7 +33,7 @@ _ACTION = re.compile(
     r"recovery action changed from 0x[0-9a-f]+ \([^)]*\) to 0x([0-9a-f]+)", re.IGNORECASE
 )
 _NVLINK = re.compile(
-    r"(\w+) +(Nonfatal|Fatal) .*?Link +(-?\d+)(?: *[\[(]0x([0-9a-f]{1,8}))?", re.IGNORECASE
+    r"\b(\w{1,40}) +(Nonfatal|Fatal) .*?Link +(-?\d+)(?: *[\[(]0x([0-9a-f]{1,8}))?", re.IGNORECASE
 )
 _SUBCODE_SHIFT, _SUBCODE_MASK = 20, 0x3F
 
