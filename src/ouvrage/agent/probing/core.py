@@ -29,7 +29,7 @@ from ouvrage.agent.probing.settings import Settings
 from ouvrage.agent.probing.wall import answer_of, hour_after, hour_stated
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
-from ouvrage.base.time import MINUTE
+from ouvrage.base.time import MINUTE, SECOND
 from ouvrage.health.findings import unknown
 from ouvrage.health.timekeeping import step_between
 from ouvrage.health.watching import Look, Watch, looked, stated, verified, wants
@@ -142,7 +142,8 @@ class Core:
             state.fault = answer.fault
         if answer.fault is not None:
             self._silent(probe, answer)
-        state.next_us = answer.monotonic_us + self._pause_us(probe)
+        more = (answer.values or {}).get("more") is True
+        state.next_us = answer.monotonic_us + (SECOND if more else self._pause_us(probe))
         if probe.name == "gpu" and "kernel_log" not in self._answers:
             self._probes["kernel_log"].next_us = answer.monotonic_us
 

@@ -33,7 +33,7 @@ from ouvrage.health.host import (
     check_mounts,
     check_space,
 )
-from ouvrage.health.host_lines import check_host_lines, host_faults
+from ouvrage.health.host_lines import check_host_lines, host_faults, with_lost_lines
 from ouvrage.health.kernel_log import BOOT, kernel_lines
 from ouvrage.health.links import LinkSeen, PeerSeen, by_name, check_link, check_peer
 from ouvrage.health.parts import check_inventory
@@ -94,12 +94,14 @@ def _plain(results: Sequence[CheckResult]) -> list[Judged]:
 
 def _kernel_log(case: Case) -> list[Judged]:
     memory, bounds = case.memory, case.rules.bounds
-    if not isinstance(case.values["place"], int):
-        raise TypeError("its place is no number")
+    if not all(isinstance(case.values[name], int) for name in ("place", "lost", "read")):
+        raise TypeError("its place or a count is no number")
     lines = list(kernel_lines(case.values["lines"]))
     within = bounds.us("event.merge")
     memory.faults = merged(driver_lines(lines), within, memory.faults)
     memory.host_faults = host_faults(memory.host_faults, lines, within)
+    if case.values["lost"]:
+        memory.host_faults = with_lost_lines(memory.host_faults, case.values["lost"], case.now_us, within)
     memory.place = case.values["place"]
     since = case.now_us - bounds.us("log.window")
     faults = [each for each in memory.faults if _counts(each, memory, since)]

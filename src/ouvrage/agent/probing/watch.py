@@ -45,9 +45,13 @@ _LONGEST_WAIT_S = 1.0
 _DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
 _SHOWN_EACH_US = 2 * SECOND
 """The view is written this often at most; at once where something was stated."""
+_REMEMBERS_EACH_US = 30 * SECOND
+"""What is only to be remembered is written this often at most: whoever is killed before reads the same lines again."""
 _SAYS_US = 10 * MINUTE
 """So long it is said that something was dropped."""
 _KEEPS_OUT_US = 15 * SECOND
+_DELIVERS_WITHIN_US = 10 * MINUTE
+"""After so long whoever delivers is ended and goes on anew: a server may answer byte by byte for ever."""
 _LAST_S = 8.0
 
 
@@ -95,6 +99,7 @@ class Supervisor:
         self._dropped_us: int | None = None
         self._unshown = False
         self._show_us = 0
+        self._remember_us = 0
 
     def run(self) -> None:
         """Watch until SIGTERM or SIGINT."""
@@ -154,11 +159,13 @@ class Supervisor:
         at, now = now_us(), monotonic_us()
         self._readings.take(self.core.understood, at, now)
         self._unwritten += self.core.take_facts()
-        if self._unwritten or self.core.news:
+        due = self.core.news and (now >= self._remember_us or self._stopping)
+        if self._unwritten or due:
             try:
                 self._spool.add(self._unwritten, memory_json(self.core.memory))
+                self._show_us = now if self._unwritten else self._show_us
                 self._unwritten, self.core.news = [], False
-                self._show_us = now
+                self._remember_us = now + _REMEMBERS_EACH_US
             except OSError as error:
                 self._tell(WARN, f"facts wait for room: {error.strerror}", at, now)
         self.core.dropped = Dropped(telemetry=self._readings.dropped, facts=0)
@@ -209,6 +216,8 @@ class _Delivery:
         if self._child is not None:
             code = self._child.poll()
             if code is None:
+                if now - self._began_us > _DELIVERS_WITHIN_US:
+                    self._child.kill()  # it loses nothing: what was had stands on the disk
                 return
             self._child = None
             longer = min(2 * self._pause_us, _DELIVER_LAST_US)
