@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,18 @@ def test_before_the_first_round_there_is_no_view(tmp_path: Path) -> None:
     assert read_now(tmp_path) is None
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"node": 1'])
+PLAIN = json.dumps(now_json(VIEW))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{}", "[1]", '{"node": 1', "[" * 100_000,
+        PLAIN.replace('"CRITICAL"', '"GONE"'), PLAIN.replace('"since_us": 7', '"since_us": "x"'),
+        PLAIN.replace('["gone"]', "[1]"), PLAIN.replace('"dropped": {', '"dropped": [{').replace("}}", "}]}"),
+        PLAIN.replace('"probes": {', '"probes": {"x": 1, '),
+    ],
+)  # fmt: skip
 def test_another_file_is_no_view(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(OuvrageError, match=r"is not the view of an agent"):
