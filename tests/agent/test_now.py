@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ouvrage.agent.probing.exposition import page_in
+from ouvrage.agent.probing.heart import last_beat
 from ouvrage.agent.probing.now import (
     FILE,
     CheckNow,
@@ -42,6 +44,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_probes_are_asked_for_by_their_names() -> None:
     assert now_json(VIEW)["probes"]["gpu"]["fault"] == "it hangs"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"at_us": 1}', '{"at_us": "x", "monotonic_us": 1, "boot": "b"}'])
+def test_another_file_is_no_beat(tmp_path: Path, text: str) -> None:
+    (tmp_path / "heartbeat").write_text(text)
+    assert last_beat(tmp_path) is None
+    assert "ouvrage_agent_heartbeat_age_seconds" not in page_in(tmp_path), "the page goes on"
 
 
 def test_before_the_first_round_there_is_no_view(tmp_path: Path) -> None:

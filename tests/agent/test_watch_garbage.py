@@ -86,6 +86,15 @@ def test_a_sensor_whose_value_is_no_number_holds_up_no_other(machine: StoppedMac
     assert machine.counted("bmc") == CRITICAL
 
 
+def test_of_two_parts_with_one_name_the_worse_counts(machine: StoppedMachine) -> None:
+    sick = {**GPU, "index": 1, "pci": "0000:9c:00.0", "recovery_action": 2}
+    for gpus in ([GPU, sick], [sick, GPU]):
+        machine.instead["gpu"] = lambda _, gpus=gpus: {"values": {"gpus": gpus, "listed": 2}}
+        machine.go(60)
+        assert machine.counted("gpu", "GPU-1") == CRITICAL
+        machine.core.memory.watches.pop(("gpu", "GPU-1"))
+
+
 def test_an_hour_with_a_meter_that_talks_nonsense_is_stated_without_it(
     machine: StoppedMachine,
 ) -> None:

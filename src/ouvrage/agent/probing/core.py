@@ -30,7 +30,7 @@ from ouvrage.agent.probing.wall import answer_of, hour_after, hour_stated
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
 from ouvrage.base.time import MINUTE, SECOND
-from ouvrage.health.findings import unknown
+from ouvrage.health.findings import unknown, weight
 from ouvrage.health.timekeeping import step_between
 from ouvrage.health.watching import Look, Watch, looked, stated, verified, wants
 from ouvrage.health.xid import Rules
@@ -207,11 +207,16 @@ class Core:
             self._look(replace(result, check=check, device=device), answer, 1)
 
     def _count(self, checks: Iterable[str], results: Iterable[Judged], answer: Answer) -> None:
-        named: set[Key] = set()
+        named: dict[Key, Judged] = {}
         for each in results:
-            if not each.result.rule.endswith("/none"):
-                named.add((each.result.check, each.result.device))
-                self._look(each.result, answer, each.events)
+            key = (each.result.check, each.result.device)
+            known = named.get(key)
+            # Two parts of one name, as a driver that talks nonsense tells: the worse one must not be lost.
+            worse = known is None or weight(each.result.verdict) > weight(known.result.verdict)
+            if worse and not each.result.rule.endswith("/none"):
+                named[key] = each
+        for each in named.values():
+            self._look(each.result, answer, each.events)
         spoken = {check for check, _ in named}
         for key in [key for key in self.memory.watches if key[0] in checks and key not in named]:
             if key[0] in spoken or key[1] is not None:
