@@ -73,7 +73,6 @@ class Core:
             each.name: _State(next_us=now_us) for each in PROBES if settings.has(each.option)
         }
         self._answers: dict[str, Answer] = {}
-        self._verify: set[Key] = set()
         self._facts: list[Stated] = []
         self._events = Events(node, memory, rules.bounds.us("event.merge"))
         self._clocks: tuple[int, int] | None = None
@@ -227,8 +226,8 @@ class Core:
         before = self.memory.watches.get(key, Watch())
         look = Look(at_us=answer.monotonic_us, boot=self.memory.boot, result=result, events=events)
         bounds = self._rules.bounds
-        if key in self._verify:
-            self._verify.discard(key)
+        if key in self.memory.to_verify:
+            self.memory.to_verify.discard(key)
             after = verified(before, look)
         else:
             after = _not_well_yet(before, looked(before, look, bounds), result)
@@ -286,6 +285,7 @@ class Core:
 
         ``gone``: the part was taken out, and nothing of it is watched any more.
         """
+        self.news = True
         names = {device, *(p for p, u in self.memory.uuids.items() if u == device)} - {None}
         self.memory.verified |= {str(name): now_us for name in names or {""}}
         for key in list(self.memory.watches):
@@ -293,7 +293,7 @@ class Core:
                 if gone:
                     del self.memory.watches[key]
                 else:
-                    self._verify.add(key)
+                    self.memory.to_verify.add(key)
         for each in self._probes.values():
             if each.next_us is not None:
                 each.next_us = now_us

@@ -127,8 +127,10 @@ class Supervisor:
         """Ask who is due, wait a little for answers, and bring what follows from them to the disk."""
         now = monotonic_us()
         self.core.epoch = epoch_in(self._state)
-        for asked in taken(self._state):
+        words = taken(self._state)
+        for asked in words:
             self.core.verify(asked.device, now, gone=asked.gone)
+            self._remember_us = 0  # whoever is killed now must not forget it
         off = hands_off(self._state, now)
         if off:
             self._lanes.let_go(DRIVER_LANES)
@@ -143,7 +145,7 @@ class Supervisor:
         answers = self._lanes.wait(wait_s)
         for answer in answers:
             self.core.answered(answer)
-        if answers or self._unwritten:
+        if answers or self._unwritten or words:
             self._write()
         if self._unshown and (now := monotonic_us()) >= self._show_us:
             self._unshown, self._show_us = False, now + _SHOWN_EACH_US
