@@ -32,6 +32,7 @@ class Server:
         self.taken: list[str] = []
         self.posts = 0
         self.statuses: list[int] = []
+        self.instead: list[Any] = []
         self.most = 1 << 30
         self.spoilt: set[str] = set()
         outer = self
@@ -56,6 +57,8 @@ class Server:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def answer(self, body: bytes) -> tuple[int, Any]:
+        if self.instead:
+            return 200, self.instead.pop(0)
         if self.statuses:
             status = self.statuses.pop(0)
             return status, b"<html>garbage" if status != 200 else {}
@@ -125,9 +128,15 @@ def test_an_answer_that_is_none_is_asked_again_and_is_no_end_of_it(
     server: Server, spool: Spool, tmp_path: Path
 ) -> None:
     """As a captive portal gives, or a proxy whose server is away: 200 alone has taken nothing."""
-    answers: list[Any] = [b"<html>", b"[]", b"", {}, {"conflicts": "x"}, {"results": [], "conflicts": []}]
-    plain = server.answer
-    server.answer = lambda body: (200, answers.pop(0)) if answers else plain(body)  # type: ignore[method-assign]
+    answers: list[Any] = [
+        b"<html>",
+        b"[]",
+        b"",
+        {},
+        {"conflicts": "x"},
+        {"results": [], "conflicts": []},
+    ]
+    server.instead = answers
     send = to_server(tmp_path / "state", server.url, None)
     for _ in range(9):
         with suppress(OSError):
@@ -142,7 +151,11 @@ def test_whoever_delivers_for_too_long_is_ended_and_begun_anew(
     monkeypatch.setattr(watch, "_DELIVER_FIRST_US", 0)
     spool = Spool(tmp_path / "s")
     spool.add([said(1)])
-    words = [sys.executable, "-c", f"open({str(tmp_path / 'mark')!r}, 'a').write('x'); import signal; signal.pause()"]
+    words = [
+        sys.executable,
+        "-c",
+        f"open({str(tmp_path / 'mark')!r}, 'a').write('x'); import signal; signal.pause()",
+    ]
     delivery = _Delivery(spool, words)
     mark = tmp_path / "mark"
 

@@ -17,7 +17,7 @@ from ouvrage.health.kernel_log import kernel_lines
 from ouvrage.health.xid import log_findings
 from ouvrage.model.health import CRITICAL, OK, WARN
 from tests.health.rules import RULES
-from tests.support.stopped_machine import S, StoppedMachine, stopped
+from tests.support.stopped_machine import S, stopped
 
 XID = "NVRM: Xid (PCI:0000:41:00): 79, pid=1, name=a, GPU has fallen off the bus."
 
@@ -36,7 +36,9 @@ class Device:
 
 
 @pytest.fixture
-def cursor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[KernelCursor, Device]]:
+def cursor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[KernelCursor, Device]]:
     (tmp_path / "kmsg").write_text("")
     made, device = KernelCursor(str(tmp_path / "kmsg")), Device(iter(()))
     made._is_file = False

@@ -46,7 +46,10 @@ def test_probes_are_asked_for_by_their_names() -> None:
     assert now_json(VIEW)["probes"]["gpu"]["fault"] == "it hangs"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"at_us": 1}', '{"at_us": "x", "monotonic_us": 1, "boot": "b"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "[" * 100_000, '{"at_us": 1}', '{"at_us": "x", "monotonic_us": 1, "boot": "b"}'],
+)
 def test_another_file_is_no_beat(tmp_path: Path, text: str) -> None:
     (tmp_path / "heartbeat").write_text(text)
     assert last_beat(tmp_path) is None

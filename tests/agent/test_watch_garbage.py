@@ -24,7 +24,14 @@ GPU = {
 LINK = {"name": "eth0", "kind": "nic", "up": True, "changes": 2, "counters": {"rx_errors": 0}}
 ROOM = {"path": "/", "total": 1 << 40, "available": 1 << 39, "inodes": 1000, "inodes_free": 900}
 SENSOR = {"name": "CPU", "value": "40", "unit": "C", "verdict": "OK"}
-BMC = {"state": "on", "sensors": [SENSOR], "log": None, "restore": None, "wanted": None, "draws": None}
+BMC = {
+    "state": "on",
+    "sensors": [SENSOR],
+    "log": None,
+    "restore": None,
+    "wanted": None,
+    "draws": None,
+}
 WALL = {"power_mw": 1000, "energy_uj": 5}
 
 

@@ -223,7 +223,10 @@ def test_real_logs(name: str, verdict: str) -> None:
 
 
 def test_nuls_that_a_power_cut_left_hide_no_line() -> None:
-    assert one("[    0.000000] Linux version 6.8", f"{chr(0) * 4096}[    1.000000] {TEXT}").verdict == "CRITICAL"
+    assert (
+        one("[    0.000000] Linux version 6.8", f"{chr(0) * 4096}[    1.000000] {TEXT}").verdict
+        == "CRITICAL"
+    )
 
 
 def test_a_line_that_is_far_too_long_is_read_in_no_time() -> None:

@@ -32,7 +32,9 @@ def kernel_log(path: str) -> list[str]:
         raise NotTold(f"{path}: {error.strerror}; the kernel's log is root's to read") from error
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            with os.fdopen(os.dup(descriptor), encoding="utf-8", errors="replace", newline="") as file:
+            with os.fdopen(
+                os.dup(descriptor), encoding="utf-8", errors="replace", newline=""
+            ) as file:
                 return lines_in(file.read())
         return [line for record in _records(descriptor) for line in lines_in(record)]
     except OSError as error:

@@ -65,7 +65,9 @@ class KernelCursor:
         data = os.pread(self._fd, _BLOCK, start)
         *whole, rest = data.split(b"\n")
         if len(rest) == _BLOCK:
-            return Piece(lines=(), read=0, lost=1, place=start + _BLOCK, more=True)  # no line is so long
+            return Piece(
+                lines=(), read=0, lost=1, place=start + _BLOCK, more=True
+            )  # no line is so long
         place, read, size, kept = start, 0, 0, list[str]()
         for each in whole:
             place, read = place + len(each) + 1, read + 1

@@ -256,7 +256,9 @@ def _again(rule: Repeat, faults: Sequence[Merged], table: XidTable) -> Iterator[
         for whose in _whose(fault):
             where.setdefault(whose, set()).add(fault.device)
     for device in sorted({f.device for f in ours if f.device}):
-        met = [f for f in ours if f.device == device and not any(len(where[w]) > 1 for w in _whose(f))]
+        met = [
+            f for f in ours if f.device == device and not any(len(where[w]) > 1 for w in _whose(f))
+        ]
         group = _group(rule, met)
         if group:
             reason = (

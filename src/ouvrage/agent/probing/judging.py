@@ -101,7 +101,9 @@ def _kernel_log(case: Case) -> list[Judged]:
     memory.faults = merged(driver_lines(lines), within, memory.faults)
     memory.host_faults = host_faults(memory.host_faults, lines, within)
     if case.values["lost"]:
-        memory.host_faults = with_lost_lines(memory.host_faults, case.values["lost"], case.now_us, within)
+        memory.host_faults = with_lost_lines(
+            memory.host_faults, case.values["lost"], case.now_us, within
+        )
     memory.place = case.values["place"]
     since = case.now_us - bounds.us("log.window")
     faults = [each for each in memory.faults if _counts(each, memory, since)]

@@ -171,7 +171,9 @@ class Spool:
     def _written_to(self, draft: Path, name: str, had: int) -> tuple[int, bool]:
         """Write what still waits and the last memory; where that ends, and whether anything waits."""
         waits = False
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+        with os.fdopen(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb"
+        ) as file:
             file.write(_first_line(name, 0))
             for after, text, line in self._lines(0):
                 if after > had and (line is None or line.get("facts")):
