@@ -12,7 +12,6 @@ import ipaddress
 import os
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,38 +147,24 @@ def run(
 def _watch(
     state: Path, node: str, root: str, observer: bool, report_to: str | None, ca: str | None
 ) -> None:
-    """Watch alone; without a server to report to, into this home's store."""
-    from ouvrage.agent.probing.settings import settings_in
-    from ouvrage.agent.probing.watch import (
-        Supervisor,
-        Watching,
-        alert_words,
-        deliver_words,
-        repair_words,
-    )
+    """Watch alone; without a server to report to, into this home's store.
 
-    settings = settings_in(state, root)
-    observer = settings.observer or observer
-    alerted = _alerted(state)
-    receiver = ("--home", str(home())) if report_to is None else ("--server", report_to)
-    more = ("--ca", ca) if ca else ()
-    observed = ("--observer",) if observer else ()
-    watching = Watching(
-        state=state,
-        node=node,
-        settings=replace(
-            settings, observer=observer, bmc=_bmc(node, root), keeps_books=report_to is None
-        ),
-        root=root,
-        deliver=deliver_words(state, *receiver, *more),
-        # A tree that stands in for / is looked at, and nothing else: no repair may reach this machine through it.
-        repair=repair_words(state, node, *receiver, *more, *observed) if root == "/" else (),
-        alert=alert_words(state) if alerted else (),
-    )
-    supervisor = Supervisor(watching)
-    say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
+    What read the command makes room: the watch takes its process over, and carries nothing of the command line.
+    """
+    from ouvrage.agent.probing.settings import settings_in
+
+    settings_in(state, root)  # what is not understood is refused before anything is let go
+    words = ["--state", str(state), "--node", node, "--root", root]
+    words += ["--home", str(home())] if report_to is None else ["--server", report_to]
+    words += ["--ca", ca] if ca else []
+    words += ["--observer"] if observer else []
+    words += ["--alerts"] if _alerted(state) else []
+    words += [f"--bmc={each}" for each in _bmc(node, root) or ()]
+    words += ["--shown", _shown(state)]
     sys.stdout.flush()
-    supervisor.run()
+    os.execv(  # noqa: S606 -- no shell is the point
+        sys.executable, [sys.executable, "-m", "ouvrage.cli.watching", *words]
+    )
 
 
 def _alerted(state: Path) -> bool:
