@@ -12,16 +12,18 @@ import ipaddress
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from ouvrage.adapters.home import home
+from ouvrage.adapters.home import home, make_private
 from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
+from ouvrage.base.time import SECOND, utc_text
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
 
@@ -161,10 +163,24 @@ def _watch(
     words += ["--alerts"] if _alerted(state) else []
     words += [f"--bmc={each}" for each in _bmc(node, root) or ()]
     words += ["--shown", _shown(state)]
+    if report_to is None:
+        _make_store(home())
     sys.stdout.flush()
     os.execv(  # noqa: S606 -- no shell is the point
         sys.executable, [sys.executable, "-m", "ouvrage.cli.watching", *words]
     )
+
+
+def _make_store(own: Path) -> None:
+    """Make this home's store, or bring it up to date, before there is a watch beside which that would weigh.
+
+    A store that cannot be opened holds up no watch: its facts wait, and whoever takes them away says why.
+    """
+    from ouvrage.agent.probing.deliver import STORE
+    from ouvrage.store.store import open_store
+
+    with suppress(OuvrageError, OSError):
+        open_store(make_private(own) / STORE).close()
 
 
 def _alerted(state: Path) -> bool:
@@ -182,18 +198,25 @@ def _alerted(state: Path) -> bool:
 @agent.command("alert")
 @state_option
 @click.option("--test", is_flag=True, help="Send a test by every channel.")
+@click.option(
+    "--mail",
+    type=click.File("rb"),
+    help="A mail that came, as it came (- is the standard input): is it from a machine of yours?",
+)
 @json_option
-def alert_(state: Path | None, test: bool, as_json: bool) -> int:
+def alert_(state: Path | None, test: bool, mail: BinaryIO | None, as_json: bool) -> int:
     """Whom this machine tells of its health, what waits, and whether a test arrives. Exit code 1: something did not."""
-    from ouvrage.agent.probing.alerting import channels_in, desk_in, try_out
+    from ouvrage.agent.probing.alerting import channels_in, desk_in, secret_in, try_out
 
     place = state_meant(state)
     channels = channels_in(place)
     if not channels.names:
         raise OuvrageError(
             "agent/no-alerts", f"nobody is told: {place / CONFIGURATION} has no table [alerts]",
-            hint='[alerts] with webhook = "https://…" and secret = "file:PATH", or smtp, mail_to and mail_from',
+            hint='[alerts] with webhook = "https://…" and secret = "file:PATH", or smtp, mail_to, mail_from and secret',
         )  # fmt: skip
+    if mail is not None:
+        return _is_ours(mail.read(), secret_in(channels, place), as_json=as_json)
     tried = try_out(host_name(), place, channels) if test else {}
     desk = desk_in(place)
     faults = {name: why for name, why in tried.items() if why is not None}
@@ -206,6 +229,24 @@ def alert_(state: Path | None, test: bool, as_json: bool) -> int:
     else:
         say_text("\n".join(_alert_words(channels.names, tried, desk)))
     return int(bool(faults))
+
+
+def _is_ours(mail: bytes, secret: str, *, as_json: bool) -> int:
+    """Say whether a mail bears a signature under our secret, and of when. Exit code 1: it does not."""
+    from ouvrage.agent.probing.mailing import signed_at
+
+    found = signed_at(mail, secret)
+    if as_json:
+        id, at_s = found or (None, None)
+        say_json({"signed": found is not None, "id": id, "at_us": at_s and at_s * SECOND})
+    elif found is None:
+        say_text("Not ours: no signature under this secret fits this mail.\n\nBelieve nothing of it; look: ouvrage node watch")
+    else:
+        say_text(
+            f"Ours: message {safe(found[0])}, signed at {utc_text(found[1] * SECOND)}.\n\n"
+            "An old mail sent again looks the same: hold the time against now."
+        )
+    return int(found is None)
 
 
 def _alert_words(names: tuple[str, ...], tried: dict[str, str | None], desk: Desk) -> list[str]:

@@ -1,0 +1,67 @@
+"""A process that comes and goes beside the watch: how it is started, and that only one weighs at a time.
+
+Decides that those which pass (what takes facts away, repairs, tells people, looks each minute) wait for one another, since
+each weighs as much as all that stays; and that none waits long, since one that hangs must not keep the others from their
+work. When each is due is its own affair.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+
+from ouvrage.base.time import SECOND
+
+KEEPS_OUT_US = 15 * SECOND
+"""So long one that runs keeps the others out, and so long one that is due waits for others."""
+
+
+class Passing:
+    """At most one process of ``words`` at a time; empty words: never one."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = list(words)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._began_us = 0
+        self._waits_us: int | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and its end has not been seen."""
+        return self._child is not None
+
+    def ended(self) -> int | None:
+        """Its exit code, once, when it has ended; None while it runs or was not started."""
+        code = None if self._child is None else self._child.poll()
+        if code is not None:
+            self._child = None
+        return code
+
+    def holds(self, now: int) -> bool:
+        """Whether others are to wait for it."""
+        return self._child is not None and now - self._began_us < KEEPS_OUT_US
+
+    def start(self, now: int, *, free: bool) -> bool:
+        """Start it where nothing else passes or it has waited long; whether its turn has come."""
+        self._waits_us = now if self._waits_us is None else self._waits_us
+        if not free and now - self._waits_us < KEEPS_OUT_US:
+            return False
+        self._began_us, self._waits_us = now, None
+        self.start_now()
+        return True
+
+    def start_now(self) -> None:
+        """Start it whatever else runs; where that fails it is tried again when it is due again."""
+        with suppress(OSError):
+            self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
+
+    def wait(self, seconds: float) -> None:
+        """Let it finish, for a while."""
+        if self._child is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(seconds)
+
+    def forget(self) -> None:
+        """Let it go on alone."""
+        self._child = None
