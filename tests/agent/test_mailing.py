@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 
-from ouvrage.agent.probing.mailing import NO_TLS, NO_TLS_PASSWORD, Post, mail_of, send, signed_at
+from ouvrage.agent.probing.mailing import NO_TLS, UNTOLD, Post, mail_of, send, signed_at
 
 SECRET, AT_S = "what only the two of us know", 1_796_087_000
-SAID = ("n1: xid 0000:41:00 is CRITICAL", "xid: CRITICAL (was OK), it hangs – ça ne va plus\n    do: reboot\n")
+SAID = (
+    "n1: xid 0000:41:00 is CRITICAL",
+    "xid: CRITICAL (was OK), it hangs – ça ne va plus\n    do: reboot\n",
+)
 ABOUT, ENDS = ("node.health", "0a61", "n1"), ("n1@example.org", "ops@example.org")
 
 
@@ -91,7 +94,7 @@ def test_without_starttls_nothing_goes_to_another_machine_unless_its_owner_says_
 ) -> None:
     made, at = box
     letter = mail_of(ABOUT, SAID, ENDS, SECRET, AT_S)
-    assert send(Post(server=at, user="n1", password=lambda: "hunter2"), letter) == NO_TLS_PASSWORD
+    assert send(Post(server=at, user="n1", password=lambda: "hunter2"), letter) == UNTOLD
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr("ouvrage.agent.probing.mailing._is_own", lambda _: False)
         assert send(Post(server=at), letter) == NO_TLS

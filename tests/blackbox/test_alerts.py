@@ -197,7 +197,10 @@ def _is_the_fault(hook: Hook, box: Mailbox) -> None:
 
 
 def _is_known_as_ours(home: Home, tmp_path: Path, mail: str) -> None:
-    for text, code, first in ((mail, 0, "Ours: message "), (mail.replace("CRIT", "crit"), 1, "Not ours")):
+    for text, code, first in (
+        (mail, 0, "Ours: message "),
+        (mail.replace("CRIT", "crit"), 1, "Not ours"),
+    ):
         (tmp_path / "came.eml").write_text(text)
         said = home.inside("agent", "alert", "--mail", str(tmp_path / "came.eml"))
         assert (said.code, said.first.startswith(first)) == (code, True)

@@ -185,7 +185,9 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def gpu_looks(at_us: int) -> list[Seen]:
     """Every GPU as the library tells it, asked in a child. Raises ``NotTold``, also where it hangs or crashes."""
-    from ouvrage.health.gpus import gpu_seen  # whoever judges; the child that looks stays small without
+    from ouvrage.health.gpus import (
+        gpu_seen,  # whoever judges; the child that looks stays small without
+    )
 
     return [gpu_seen(values, at_us) for values in asked(__name__, DEADLINE_S)]
 

@@ -240,7 +240,9 @@ def _is_ours(mail: bytes, secret: str, *, as_json: bool) -> int:
         id, at_s = found or (None, None)
         say_json({"signed": found is not None, "id": id, "at_us": at_s and at_s * SECOND})
     elif found is None:
-        say_text("Not ours: no signature under this secret fits this mail.\n\nBelieve nothing of it; look: ouvrage node watch")
+        say_text(
+            "Not ours: no signature under this secret fits this mail.\n\nBelieve nothing of it; look: ouvrage node watch"
+        )
     else:
         say_text(
             f"Ours: message {safe(found[0])}, signed at {utc_text(found[1] * SECOND)}.\n\n"

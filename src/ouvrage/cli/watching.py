@@ -41,7 +41,9 @@ def main(words: Sequence[str] | None = None) -> int:
         from ouvrage.cli.output import say_error
 
         return say_error(error, as_json=False)
-    sys.stdout.write(f"Watching {given.node}, with what it finds in {given.state}\nNow: {given.shown}\n")
+    sys.stdout.write(
+        f"Watching {given.node}, with what it finds in {given.state}\nNow: {given.shown}\n"
+    )
     sys.stdout.flush()
     supervisor.run()
     return 0

@@ -31,7 +31,7 @@ NO_TLS = (
     "the mail server offers no STARTTLS, and mails go in the clear to this machine alone;"
     " smtp_clear = true sends them all the same"
 )
-NO_TLS_PASSWORD = "the mail server offers no STARTTLS, and a password goes over nothing else"
+UNTOLD = "the mail server offers no STARTTLS, and a password goes over nothing else"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def send(post: Post, mail: EmailMessage) -> str | None:
                 line.starttls(context=ssl.create_default_context())
                 line.ehlo()
             elif post.user is not None:
-                return NO_TLS_PASSWORD
+                return UNTOLD
             elif not post.clear and not _is_own(line):
                 return NO_TLS
             if post.user is not None:

@@ -60,7 +60,12 @@ class Spool:
         if memory is not None:
             line["memory"] = memory
         with self._alone():
+            name = self._name()
+            nothing_waits = self._had(name) >= self._path.stat().st_size
             self._append(_text(line))
+            if nothing_waits and not facts:  # nobody is started to take memory away
+                with contextlib.suppress(OSError):
+                    self._note(name, self._path.stat().st_size)
 
     def _fact(self, said: Stated | Fact) -> Fact:
         if isinstance(said, Fact):
@@ -108,11 +113,12 @@ class Spool:
             if self._name() != place[0]:
                 return
             self._note(*place)
-            if self._path.stat().st_size == place[1] > _COMPACT_BYTES:
-                self._compact()
 
     def _note(self, name: str, end: int) -> None:
+        """Write down that the store has everything up to a place, and begin anew where that is all of a long file."""
         write_whole(self._at / HAD, _text({"spool": name, "bytes": end}))
+        if self._path.stat().st_size == end > _COMPACT_BYTES:
+            self._compact()
 
     def _compact(self) -> None:
         """Begin a new file with the memory alone. Its other name makes the old place void."""
