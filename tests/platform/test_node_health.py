@@ -320,6 +320,29 @@ def test_a_fault_that_comes_to_light_after_the_bill_is_told_to_a_person(working:
     assert any("which is billed: credit it" in page["words"] for page in told["pages"])
 
 
+def test_what_would_run_into_a_window_waits_until_it_is_over_or_called_off(
+    working: Working,
+) -> None:
+    working.node(gpus=1)
+    working.offer("one", gpu="RTX 4090", gpus=1)
+    now = working.clock()
+    made = working.owner.post(
+        "/v1/nodes/node-1/maintenance",
+        {"from_us": now + HOUR, "to_us": now + 2 * HOUR, "why": "new fans"},
+    )
+    waits = working.submit(working.owner, "one")["job"]
+    working.engine.observe()
+    assert why(working, waits) == "placement/maintenance"
+    told = working.owner.get(f"/v1/jobs/{waits}/explain")
+    assert "would run into maintenance: it has no time limit" in str(told)
+    short = working.submit(working.owner, "one", time_limit="10m")["job"]
+    working.engine.observe()
+    assert working.owner.get(f"/v1/jobs/{short}")["state"] == "starting"
+    working.owner.post(f"/v1/jobs/{short}/cancel", {})
+    working.owner.post("/v1/nodes/node-1/maintenance", {"cancel": made["told"]["window"]})
+    assert why(working, waits) != "placement/maintenance"
+
+
 def test_a_window_of_maintenance_and_its_end(working: Working) -> None:
     twin = working.node(gpus=1)
     watch, loop = Watch(working, twin), looker(working)
