@@ -149,19 +149,19 @@ def _scores(record: HealthRecord, now_us: int, bounds: Thresholds) -> list[Score
         served_gpus += [
             Service(serial=device, from_us=since, to_us=now_us) for device in machine.devices
         ]
-    for node, devices, at_us, sort in _marks(record, now_us):
+    for node, devices, at_us, sort in marks_of(record, now_us):
         nodes.append(Mark(serial=node, at_us=at_us, sort=sort))
         gpus += [Mark(serial=device, at_us=at_us, sort=sort) for device in devices]
     return [*scores(nodes, served, now_us, bounds), *scores(gpus, served_gpus, now_us, bounds)]
 
 
-_Marked = tuple[str, tuple[str, ...], int, str]
+Marked = tuple[str, tuple[str, ...], int, str]
 """A node, its GPUs that something speaks against, when, and which sort of ``lemons.WEIGHTS``."""
 
 
-def _marks(record: HealthRecord, now_us: int) -> list[_Marked]:
-    """What speaks against whom, and when."""
-    found: list[_Marked] = [
+def marks_of(record: HealthRecord, now_us: int) -> list[Marked]:
+    """What speaks against whom, and when, up to a moment: what lemon scores are made of."""
+    found: list[Marked] = [
         (record.node(each.move.node), _devices(each.move.device), each.at_us, "fence")
         for each in record.moves
         if each.move.to_state == "fenced"
@@ -194,7 +194,7 @@ _UNDER_REPAIR = DOWN - {"awaiting_hands", "rma"}
 """Down by itself: how long a person or a part is waited for says nothing of the machine."""
 
 
-def _down_days(record: HealthRecord, now_us: int) -> Iterator[_Marked]:
+def _down_days(record: HealthRecord, now_us: int) -> Iterator[Marked]:
     """A mark for each whole day that a repair took, at that day's end."""
     by_node: dict[str, list[Moved]] = {}
     for each in record.moves:
@@ -218,7 +218,7 @@ def _spares(record: HealthRecord, now_us: int, owner: Owner, bounds: Thresholds)
     for machine in record.machines.values():
         since = now_us if machine.since_us is None else machine.since_us
         days += len(machine.devices) * max(0, now_us - since) / DAY_US
-    faults = sum(1 for _, own, _, sort in _marks(record, now_us) if sort == "fence" and own)
+    faults = sum(1 for _, own, _, sort in marks_of(record, now_us) if sort == "fence" and own)
     rate = 1000 * faults / days if days > 0 and faults >= LEAST_FAULTS else None
     return spares(parts, rate, float(owner.hardware_share), float(owner.days_away), bounds)
 

@@ -86,7 +86,9 @@ def _given_back(platform: Platform, tx: Transaction, attempt: AttemptRow, found:
     back = give_back(platform, tx, attempt.lease, f"given back: {found.why} ended it")
     if not back:
         return "for which nothing was charged"
-    return f"which was billed: {amount_text(-charged_nano(back))} {back[0].value.currency} given back"
+    return (
+        f"which was billed: {amount_text(-charged_nano(back))} {back[0].value.currency} given back"
+    )
 
 
 def _blamed(record: HealthRecord, attempt: AttemptRow, at_us: int) -> Blame | None:
