@@ -23,7 +23,6 @@ from ouvrage.adapters.health_owner import owner_in
 from ouvrage.adapters.home import source_id
 from ouvrage.adapters.machine_commands import MachineCommands
 from ouvrage.adapters.machine_port import MachinePort, NotDone
-from ouvrage.agent.probing.alone import look
 from ouvrage.agent.probing.climbing import (
     INTENT,
     STOPPED,
@@ -174,6 +173,7 @@ def by_itself(
     home: Path, node: str, machine: MachinePort, *, observer: bool
 ) -> Callable[[], Duties]:
     """Decides alone, from the facts in a home's store."""
+    from ouvrage.agent.probing.alone import look  # with the store it weighs as much as all else
     from ouvrage.store.store import open_store
 
     def ask() -> Duties:
