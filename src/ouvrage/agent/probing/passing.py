@@ -1,8 +1,8 @@
 """A process that comes and goes beside the watch: how it is started, and that only one weighs at a time.
 
 Decides that those which pass (what takes facts away, repairs, tells people, looks each minute) wait for one another, since
-each weighs as much as all that stays; and that none waits long, since one that hangs must not keep the others from their
-work. When each is due is its own affair.
+each weighs as much as all that stays; and that none waits long, a repair least of all, since one that hangs must not keep the
+others from their work. When each is due is its own affair.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from contextlib import suppress
 
 from ouvrage.base.time import SECOND
 
-KEEPS_OUT_US = 15 * SECOND
-"""So long one that runs keeps the others out, and so long one that is due waits for others."""
+HASTE_US, PATIENCE_US = 15 * SECOND, 60 * SECOND
+"""So long one that is due waits for others: a look at the machine or a repair, and all that can wait. On a machine that is
+loaded to its limits taking facts away alone lasts longer than the first."""
 
 
 class Passing:
@@ -39,13 +40,13 @@ class Passing:
         return code
 
     def holds(self, now: int) -> bool:
-        """Whether others are to wait for it."""
-        return self._child is not None and now - self._began_us < KEEPS_OUT_US
+        """Whether a look at the machine is to wait for it."""
+        return self._child is not None and now - self._began_us < HASTE_US
 
-    def start(self, now: int, *, free: bool) -> bool:
+    def start(self, now: int, *, free: bool, patience_us: int = PATIENCE_US) -> bool:
         """Start it where nothing else passes or it has waited long; whether its turn has come."""
         self._waits_us = now if self._waits_us is None else self._waits_us
-        if not free and now - self._waits_us < KEEPS_OUT_US:
+        if not free and now - self._waits_us < patience_us:
             return False
         self._began_us, self._waits_us = now, None
         self.start_now()

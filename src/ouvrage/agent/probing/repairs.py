@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ouvrage.agent.probing.passing import Passing
+from ouvrage.agent.probing.passing import HASTE_US, PATIENCE_US, Passing
 from ouvrage.base.time import MINUTE, SECOND
 
 _IN_TROUBLE_US, _ELSE_US = 15 * SECOND, 10 * MINUTE
@@ -58,7 +58,8 @@ class Repairs:
         due = self._last_us is None or now - self._last_us >= self._pause_us(now) or over
         if not due:
             return
-        if self.process.start(now, free=free):
+        patience_us = HASTE_US if trouble else PATIENCE_US
+        if self.process.start(now, free=free, patience_us=patience_us):
             self._last_us = now if trouble or not over else None
         else:
             self._trouble = self._trouble or over  # it is still to be started once more

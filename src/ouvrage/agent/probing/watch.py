@@ -146,15 +146,13 @@ class Supervisor:
             self._show(now_us(), now)
             self._alerts.shown(self.core.counting)
         now = monotonic_us()
-        self._alerts.look(now, free=self._free(now))
-        self._delivery.look(now, free=self._free(now))
-        self._repairs.look(
-            now, self.core.trouble, free=self._free(now), counting=self.core.counting
-        )
+        self._alerts.look(now, free=self._free())
+        self._delivery.look(now, free=self._free())
+        self._repairs.look(now, self.core.trouble, free=self._free(), counting=self.core.counting)
 
-    def _free(self, now: int) -> bool:
+    def _free(self) -> bool:
         """Whether nothing runs that passes."""
-        return self._lanes.resting and not any(each.holds(now) for each in self._passing)
+        return self._lanes.resting and not any(each.runs for each in self._passing)
 
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
