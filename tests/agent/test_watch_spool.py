@@ -61,6 +61,19 @@ def test_facts_are_sent_in_order_and_once(tmp_path: Path) -> None:
     assert spool.empty
 
 
+def test_memory_alone_wakes_nobody_and_hides_no_fact(tmp_path: Path) -> None:
+    spool, receiver = Spool(tmp_path / "s"), Receiver()
+    spool.add([said(1)], {"number": 1})
+    spool.add([], {"number": 2})
+    assert not spool.empty, "a fact waits before what is remembered"
+    assert deliver(spool, receiver) == 1
+    spool.add([], {"number": 3})
+    assert spool.empty
+    assert Spool(tmp_path / "s").memory() == {"number": 3}
+    spool.add([said(2)])
+    assert deliver(spool, receiver) == 1
+
+
 def test_a_week_away_loses_nothing(tmp_path: Path) -> None:
     """Many facts, a receiver that refuses again and again, and processes that come and go."""
     receiver = Receiver(away=60, lost_answers=3)

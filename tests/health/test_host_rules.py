@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ouvrage.adapters import host_health
+from ouvrage.adapters import host_health, procfs
 from ouvrage.adapters.health_sources import NotTold, disk_reports, kernel_log, within_deadline
 from ouvrage.health.host import (
     Clock,
@@ -141,7 +141,7 @@ def test_a_tree_of_files_stands_in_for_a_machine(tmp_path: Path) -> None:
         bus__pci__devices__c__class="0x068000\n", bus__pci__devices__c__vendor="0x10de\n",
     )  # fmt: skip
     assert [(c.corrected, c.uncorrected) for c in host_health.memory_controllers(sys)] == [(3, 1)]
-    assert host_health.nvidia_devices(sys) == 1
+    assert procfs.nvidia_devices(sys) == 1
     tree(tmp_path / "sys", devices__system__edac__mc__mc0__ue_count="what")
     with pytest.raises(NotTold):
         host_health.memory_controllers(sys)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -65,6 +64,8 @@ def within_deadline(command: list[str], seconds: float = SECONDS) -> tuple[int, 
 
     Raises ``NotTold``. One that sits in the kernel and ignores SIGKILL is left behind: that is the finding.
     """
+    import subprocess  # it weighs, and most children that look start nothing
+
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

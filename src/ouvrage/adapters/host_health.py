@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ouvrage.adapters.health_sources import NotTold
-from ouvrage.adapters.host_disk import IN_MEMORY, REMOTE
-from ouvrage.adapters.procfs import pci_display_devices
+from ouvrage.adapters.procfs import IN_MEMORY, REMOTE
 from ouvrage.health.host import Clock, MemoryController, Mount, Room
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -130,11 +129,6 @@ def _count(path: Path) -> int:
         return int(path.read_text("ascii"))
     except (OSError, ValueError) as error:
         raise NotTold(f"{path} tells no number") from error
-
-
-def nvidia_devices(sys: str) -> int:
-    """How many NVIDIA GPUs the PCI bus lists, whether or not the driver knows them."""
-    return pci_display_devices(sys, "0x10de")
 
 
 class _Timex(ctypes.Structure):

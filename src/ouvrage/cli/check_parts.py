@@ -16,20 +16,13 @@ from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.gpu_metrics import StalePage, gpus_on_page
 from ouvrage.adapters.health_sources import NotTold, disk_reports, kernel_log
 from ouvrage.adapters.home import home
-from ouvrage.adapters.host_health import (
-    clock,
-    fstab,
-    memory,
-    memory_controllers,
-    mounts,
-    nvidia_devices,
-    rooms,
-)
+from ouvrage.adapters.host_health import clock, fstab, memory, memory_controllers, mounts, rooms
 from ouvrage.adapters.ipmi import LOCAL
 from ouvrage.adapters.machine_parts import Roots
 from ouvrage.adapters.nvml_health import gpu_looks
 from ouvrage.adapters.power_look import look_at
 from ouvrage.adapters.power_port import PowerFault
+from ouvrage.adapters.procfs import nvidia_devices
 from ouvrage.adapters.remote_config import Remote, power_port_of, remote_of, remotes
 from ouvrage.agent.parts import agent_dir, inventory_now, kept
 from ouvrage.base.errors import OuvrageError

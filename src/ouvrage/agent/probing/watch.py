@@ -10,10 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from ouvrage.agent.probing.heart import Heart
 from ouvrage.agent.probing.lanes import Lanes
 from ouvrage.agent.probing.memory import Memory, memory_from, memory_json
 from ouvrage.agent.probing.now import Dropped, write_now
+from ouvrage.agent.probing.passing import Passing
 from ouvrage.agent.probing.probes import DRIVER_LANES, KEPT_LANES
 from ouvrage.agent.probing.readings import Readings
 from ouvrage.agent.probing.repairs import Repairs
@@ -49,7 +48,6 @@ _REMEMBERS_EACH_US = 30 * SECOND
 """What is only to be remembered is written this often at most: whoever is killed before reads the same lines again."""
 _SAYS_US = 10 * MINUTE
 """So long it is said that something was dropped."""
-_KEEPS_OUT_US = 15 * SECOND
 _DELIVERS_WITHIN_US = 10 * MINUTE
 """After so long whoever delivers is ended and goes on anew: a server may answer byte by byte for ever."""
 _LAST_S = 8.0
@@ -92,6 +90,7 @@ class Supervisor:
         self._delivery = _Delivery(self._spool, watching.deliver)
         self._repairs = Repairs(watching.repair)
         self._alerts = Alerts(watching.alert)
+        self._passing = (self._delivery.process, self._repairs.process, self._alerts.process)
         self._metrics = watching.settings.metrics
         self._unwritten: list[Stated] = []
         self._stopping = False
@@ -134,7 +133,7 @@ class Supervisor:
         off = hands_off(self._state, now)
         if off:
             self._lanes.let_go(DRIVER_LANES)
-        held = self._delivery.holds(now)
+        held = any(each.holds(now) for each in self._passing)
         for probe in self.core.due(now, KEPT_LANES if held else None):
             if off and probe.lane in DRIVER_LANES:
                 self.core.later(probe, now + SECOND)
@@ -151,10 +150,14 @@ class Supervisor:
             self._unshown, self._show_us = False, now + _SHOWN_EACH_US
             self._show(now_us(), now)
             self._alerts.shown(self.core.counting)
-        self._alerts.look(monotonic_us())
-        self._delivery.look(monotonic_us(), free=self._lanes.resting)
-        free = self._lanes.resting and not self._delivery.holds(monotonic_us())
-        self._repairs.look(monotonic_us(), self.core.trouble, free=free)
+        now = monotonic_us()
+        self._alerts.look(now, free=self._free())
+        self._delivery.look(now, free=self._free())
+        self._repairs.look(now, self.core.trouble, free=self._free(), counting=self.core.counting)
+
+    def _free(self) -> bool:
+        """Whether nothing runs that passes."""
+        return self._lanes.resting and not any(each.runs for each in self._passing)
 
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
@@ -199,57 +202,35 @@ class Supervisor:
 
 
 class _Delivery:
-    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure.
-
-    It weighs as much as all that watches: it and what starts each minute keep out of one another's way for some seconds.
-    """
+    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure."""
 
     def __init__(self, spool: Spool, words: Sequence[str]) -> None:
         self._spool = spool
-        self._words = list(words)
-        self._child: subprocess.Popen[bytes] | None = None
+        self._never = not words
+        self.process = Passing(words)
         self._pause_us = _DELIVER_FIRST_US
-        self._began_us = 0
         self._next_us = 0
-        self._waits_us: int | None = None
 
     def look(self, now: int, *, free: bool) -> None:
         """Start it or see how it ended, where it is time; ``free``: nothing else that is passing runs."""
-        if self._child is not None:
-            code = self._child.poll()
-            if code is None:
-                if now - self._began_us > _DELIVERS_WITHIN_US:
-                    self._child.kill()  # it loses nothing: what was had stands on the disk
-                return
-            self._child = None
+        self.process.end_after(
+            now, _DELIVERS_WITHIN_US
+        )  # it loses nothing: what was had stands on the disk
+        code = self.process.ended()
+        if code is not None:
             longer = min(2 * self._pause_us, _DELIVER_LAST_US)
             self._pause_us = _DELIVER_FIRST_US if code == 0 else longer
             self._next_us = now + self._pause_us
-        if not self._words or now < self._next_us or self._spool.empty:
-            return
-        self._waits_us = now if self._waits_us is None else self._waits_us
-        if free or now > self._waits_us + _KEEPS_OUT_US:
+        waits = self._never or self.process.runs or now < self._next_us or self._spool.empty
+        if not waits and self.process.start(now, free=free):
             self._next_us = now + _DELIVER_FIRST_US
-            self._began_us, self._waits_us = now, None
-            with suppress(OSError):
-                self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
-
-    def holds(self, now: int) -> bool:
-        """Whether what starts each minute is to wait a little for it."""
-        return self._child is not None and now - self._began_us < _KEEPS_OUT_US
 
     def close(self) -> None:
         """Let it finish what it began, and take away what came since, each for a while."""
-        self._wait()
-        if self._words and not self._spool.empty:
-            with suppress(OSError):
-                self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
-            self._wait()
-
-    def _wait(self) -> None:
-        if self._child is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._child.wait(_LAST_S)
+        self.process.wait(_LAST_S)
+        if not self._never and not self._spool.empty:
+            self.process.start_now()
+            self.process.wait(_LAST_S)
 
 
 def deliver_words(state: Path, *words: str) -> tuple[str, ...]:
