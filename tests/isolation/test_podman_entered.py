@@ -226,7 +226,7 @@ def test_an_image_s_own_name_for_its_user_is_told(node: Node, tmp_path: Path) ->
     ("names", "why"),
     [
         ("", "no user of the number 1000"),
-        ("a:x:1000:1000::/:/bin/none\n", "has no /bin/none, its user's shell"),
+        ("job:x:1000:1000::/:/bin/none\n", "has no /bin/none, its user's shell"),
         ("a:x:1000:1000\nb:x:1000:1000::/:\n", "calls its user b"),
         ("job:x:1000:1000::/:\n", None),
     ],
