@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from ouvrage.adapters.procfs import whole_disks
+from ouvrage.health.kernel_log import lines_in
 
 SECONDS = 30
 _RECORD = 1 << 16
@@ -31,9 +32,11 @@ def kernel_log(path: str) -> list[str]:
         raise NotTold(f"{path}: {error.strerror}; the kernel's log is root's to read") from error
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            with os.fdopen(os.dup(descriptor), encoding="utf-8", errors="replace") as file:
-                return file.read().splitlines()
-        return [line for record in _records(descriptor) for line in record.splitlines()]
+            with os.fdopen(
+                os.dup(descriptor), encoding="utf-8", errors="replace", newline=""
+            ) as file:
+                return lines_in(file.read())
+        return [line for record in _records(descriptor) for line in lines_in(record)]
     except OSError as error:
         raise NotTold(f"{path}: {error.strerror}") from error
     finally:

@@ -35,6 +35,8 @@ CONFIGURATION = "agent.toml"
 _LISTS = ("see", "deny", "registries")
 _NAME = re.compile(r"[^a-z0-9.-]+")
 
+_LONGEST_NAME = 200
+
 
 @click.group()
 def agent() -> None:
@@ -158,6 +160,10 @@ def _watch(
         repair_words,
     )
 
+    if not node.isprintable() or len(node) > _LONGEST_NAME:
+        raise OuvrageError(
+            "agent/name", f"{node[:40]!r} is no name of a machine", hint="--name NAME"
+        )
     settings = settings_in(state, root)
     observer = settings.observer or observer
     alerted = _alerted(state)
@@ -176,7 +182,13 @@ def _watch(
         repair=repair_words(state, node, *receiver, *more, *observed) if root == "/" else (),
         alert=alert_words(state) if alerted else (),
     )
-    supervisor = Supervisor(watching)
+    try:
+        supervisor = Supervisor(watching)
+    except OSError as error:
+        raise OuvrageError(
+            "agent/state", f"{state} cannot be written to: {error.strerror}",
+            hint="make room, or name another directory: --state DIR",
+        ) from error  # fmt: skip
     say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
     sys.stdout.flush()
     supervisor.run()

@@ -39,6 +39,7 @@ from ouvrage.health.disks import check_disk
 from ouvrage.health.findings import unknown
 from ouvrage.health.gpus import check_gpus
 from ouvrage.health.host import check_edac, check_memory, check_mounts, check_space, check_time
+from ouvrage.health.kernel_log import lines_in
 from ouvrage.health.parts import CHECK as INVENTORY
 from ouvrage.health.parts import check_inventory
 from ouvrage.health.xid import Rules, check_log
@@ -103,7 +104,7 @@ def _json(text: str) -> object:
 
 def _xid(asked: Asked) -> Results:
     if asked.text is not None:
-        return check_log(asked.text.splitlines(), asked.rules, asked.since)
+        return check_log(lines_in(asked.text), asked.rules, asked.since)
     return check_log(kernel_log(asked.kmsg), asked.rules, asked.since, monotonic_us())
 
 

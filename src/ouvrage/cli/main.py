@@ -52,6 +52,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
     "up": ("up", "up", "Start the platform here: offers, leases, jobs in a sandbox."),
     "down": ("up", "down", "Stop the platform that `ouvrage up` started."),
+    "today": ("today", "today", "What needs you, what runs, what is free, the money of today."),
     "login": ("signing", "login", "Sign in to a server."),
     "logout": ("signing", "logout", "Sign out: the token is revoked and forgotten."),
     "whoami": ("signing", "whoami", "Who you are to the server, and what you may do."),

@@ -53,6 +53,7 @@ class Sights:
         piece = self._log.after(asked.get("place"), _telling)
         return {
             "lines": list(piece.lines), "read": piece.read, "lost": piece.lost, "place": piece.place,
+            "more": piece.more,
         }  # fmt: skip
 
     def gpu(self, asked: Mapping[str, Any]) -> Values:

@@ -45,9 +45,13 @@ _LONGEST_WAIT_S = 1.0
 _DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
 _SHOWN_EACH_US = 2 * SECOND
 """The view is written this often at most; at once where something was stated."""
+_REMEMBERS_EACH_US = 30 * SECOND
+"""What is only to be remembered is written this often at most: whoever is killed before reads the same lines again."""
 _SAYS_US = 10 * MINUTE
 """So long it is said that something was dropped."""
 _KEEPS_OUT_US = 15 * SECOND
+_DELIVERS_WITHIN_US = 10 * MINUTE
+"""After so long whoever delivers is ended and goes on anew: a server may answer byte by byte for ever."""
 _LAST_S = 8.0
 
 
@@ -90,12 +94,12 @@ class Supervisor:
         self._alerts = Alerts(watching.alert)
         self._metrics = watching.settings.metrics
         self._unwritten: list[Stated] = []
-        self._answers: dict[str, Answer] = {}
         self._stopping = False
         self._dropped_before = 0
         self._dropped_us: int | None = None
         self._unshown = False
         self._show_us = 0
+        self._remember_us = 0
 
     def run(self) -> None:
         """Watch until SIGTERM or SIGINT."""
@@ -123,8 +127,10 @@ class Supervisor:
         """Ask who is due, wait a little for answers, and bring what follows from them to the disk."""
         now = monotonic_us()
         self.core.epoch = epoch_in(self._state)
-        for asked in taken(self._state):
+        words = taken(self._state)
+        for asked in words:
             self.core.verify(asked.device, now, gone=asked.gone)
+            self._remember_us = 0  # whoever is killed now must not forget it
         off = hands_off(self._state, now)
         if off:
             self._lanes.let_go(DRIVER_LANES)
@@ -138,9 +144,8 @@ class Supervisor:
         wait_s = min(_LONGEST_WAIT_S, max(next_s, 0.2 if held else 0.0))
         answers = self._lanes.wait(wait_s)
         for answer in answers:
-            self._answers[answer.probe] = answer
             self.core.answered(answer)
-        if answers or self._unwritten:
+        if answers or self._unwritten or words:
             self._write()
         if self._unshown and (now := monotonic_us()) >= self._show_us:
             self._unshown, self._show_us = False, now + _SHOWN_EACH_US
@@ -154,13 +159,15 @@ class Supervisor:
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
         at, now = now_us(), monotonic_us()
-        self._readings.take(self._answers, at, now)
+        self._readings.take(self.core.understood, at, now)
         self._unwritten += self.core.take_facts()
-        if self._unwritten or self.core.news:
+        due = self.core.news and (now >= self._remember_us or self._stopping)
+        if self._unwritten or due:
             try:
                 self._spool.add(self._unwritten, memory_json(self.core.memory))
+                self._show_us = now if self._unwritten else self._show_us
                 self._unwritten, self.core.news = [], False
-                self._show_us = now
+                self._remember_us = now + _REMEMBERS_EACH_US
             except OSError as error:
                 self._tell(WARN, f"facts wait for room: {error.strerror}", at, now)
         self.core.dropped = Dropped(telemetry=self._readings.dropped, facts=0)
@@ -211,6 +218,8 @@ class _Delivery:
         if self._child is not None:
             code = self._child.poll()
             if code is None:
+                if now - self._began_us > _DELIVERS_WITHIN_US:
+                    self._child.kill()  # it loses nothing: what was had stands on the disk
                 return
             self._child = None
             longer = min(2 * self._pause_us, _DELIVER_LAST_US)
