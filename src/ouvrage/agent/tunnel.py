@@ -168,21 +168,23 @@ def _let_in(found: Within) -> socket.socket:
 async def carry(
     stream: ClientConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Pass bytes both ways until both have ended, or either breaks."""
+    """Pass bytes both ways until both have ended, or either breaks: also while whoever is entered takes nothing and says nothing."""
     out = asyncio.create_task(_outward(stream, reader))
     into = asyncio.create_task(_inward(stream, writer))
+    gone = asyncio.create_task(stream.wait_closed())
     try:
-        done, _ = await asyncio.wait({out, into}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({out, into, gone}, return_when=asyncio.FIRST_COMPLETED)
         if out in done:
-            await asyncio.wait({into}, timeout=_LAST_WORDS_S)
-        elif into.exception() is None and into.result():
-            await (
-                out
-            )  # only its half has ended; else it has gone, and nobody reads what may still come
+            await asyncio.wait(
+                {into, gone}, timeout=_LAST_WORDS_S, return_when=asyncio.FIRST_COMPLETED
+            )
+        elif into in done and into.exception() is None and into.result():
+            # only its half has ended; else it has gone, and nobody reads what may still come
+            await asyncio.wait({out, gone}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (out, into):
+        for task in (out, into, gone):
             task.cancel()
-        await asyncio.gather(out, into, return_exceptions=True)
+        await asyncio.gather(out, into, gone, return_exceptions=True)
 
 
 async def _outward(stream: ClientConnection, reader: asyncio.StreamReader) -> None:

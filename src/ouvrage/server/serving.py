@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import logging
 import os
 import signal
 import socket
@@ -26,6 +27,7 @@ from ouvrage.adapters.home import make_private, source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.app import make_app
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.errors import CutOff
 from ouvrage.server.listening import Listen, Start, checked
 from ouvrage.server.own_runner import OwnRunner
 from ouvrage.server.services.first_start import prepare
@@ -120,7 +122,13 @@ def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         **tls,
     )
+    logging.getLogger("uvicorn.error").addFilter(_worth_telling)
     return _Server(config, platform)
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Whatever a service breaks off would fill the log with our own stack."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], CutOff)
 
 
 def settle() -> None:

@@ -38,6 +38,14 @@ _UNSAID = frozenset((1004, 1005, 1006, 1015))
 """Codes that stand for what was never sent."""
 
 
+class _Connect(connect):
+    """A connection to the service that was asked for: where it sends us elsewhere, that is its answer."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Never followed."""
+        return exc
+
+
 class Carried:
     """One connection through the platform. ``passed`` is told how many bytes went in and out."""
 
@@ -82,7 +90,7 @@ class Carried:
             ]
             offered = [Subprotocol(each) for each in asker.scope.get("subprotocols", ())]
             try:
-                service = await connect(
+                service = await _Connect(
                     f"ws://localhost:{port}{self._target}", sock=ours, additional_headers=told,
                     subprotocols=offered or None, compression=None, proxy=None, max_size=LARGEST,
                     max_queue=_HELD, ping_interval=None, open_timeout=_HANDSHAKE_S, close_timeout=2,

@@ -18,14 +18,13 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.recording import record
 from ouvrage.server.services.inside import Reached, reached
-from ouvrage.server.sockets import actor_of, deny, while_allowed
+from ouvrage.server.sockets import AGAIN_S, Allowed, actor_of, deny
 from ouvrage.server.tunnels import Stream, Tunnels
 from ouvrage.wire.tunnel import END, ToInside, ToPort
 
 router = APIRouter()
 
 ACTION = "job.enter"
-_AGAIN_S = 10.0
 
 
 @router.websocket("/v1/jobs/{job}/inside")
@@ -105,4 +104,4 @@ async def _while_allowed(socket: WebSocket, found: Reached) -> None:
     def same(actor: Actor) -> bool:
         return reached(platform, actor, found.job.job, ACTION).attempt == found.attempt
 
-    await while_allowed(socket, _AGAIN_S, same)
+    await Allowed(socket, AGAIN_S, same).until_not()
