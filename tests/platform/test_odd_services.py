@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,11 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from ouvrage.adapters.server_client import Server
+from ouvrage.adapters.stream_client import Line, dial
+from ouvrage.base.errors import OuvrageError
+from ouvrage.wire import inside
+from ouvrage.wire.inside import Frames, Size, Terminal, Wanted, frame
 from tests.support.meter import until
 from tests.support.odd_service import ODD
 from tests.support.orders import missing
@@ -113,12 +119,14 @@ def test_a_revoked_token_ends_the_answers_that_are_still_read(
     readers: list[threading.Thread] = []
 
     def reads(path: str) -> None:
-        with contextlib.suppress(httpx2.RemoteProtocolError):
-            with httpx2.Client(base_url=node.server.url, timeout=30, headers=headers) as http:
-                with http.stream("GET", path) as answer:
-                    read[path].set()
-                    for _ in answer.iter_raw():
-                        pass
+        with (
+            contextlib.suppress(httpx2.RemoteProtocolError),
+            httpx2.Client(base_url=node.server.url, timeout=30, headers=headers) as http,
+            http.stream("GET", path) as answer,
+        ):
+            read[path].set()
+            for _ in answer.iter_raw():
+                pass
 
     for path in ("/v1/services/odd/drip", f"/v1/jobs/{service}/log?follow=true"):
         read[path] = threading.Event()
@@ -157,3 +165,73 @@ def test_a_service_that_takes_nothing_holds_no_line_of_who_has_gone(
         with contextlib.suppress(OSError):
             answer = line.recv(65536)
     assert answer.startswith(b"HTTP/1.1 502"), answer
+
+
+def test_a_line_that_is_cut_ends_also_where_nothing_is_taken(
+    node: OwnNode, ann: Client, service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runner lets go of a sandbox whose port takes nothing once nobody has a right to it any more."""
+    from ouvrage.server.routes import inside as entrance
+
+    monkeypatch.setattr(entrance, "AGAIN_S", 0.2)
+    token = ann.post("/v1/tokens", {"name": "t", "scopes": ["work"]})
+    before = _sockets(node.runner.pid)
+    at = Server(url=node.server.url, token=token["secret"])
+    line = dial(at, f"/v1/jobs/{service}/ports/8000")
+    line.send(b"GET /deaf HTTP/1.0\r\n\r\n")
+    flood = threading.Thread(target=_floods, args=(line,), daemon=True)
+    flood.start()  # with more than all that lies between holds
+    until(lambda: _sockets(node.runner.pid) > before, "the runner's ends of it")
+    ann("DELETE", f"/v1/tokens/{token['token']}").raise_for_status()
+    until(lambda: _sockets(node.runner.pid) <= before, "their end")
+    flood.join(10)
+    line.close()
+
+
+def _floods(line: Line) -> None:
+    with contextlib.suppress(ConnectionError):
+        while True:
+            line.send(b"x" * 50_000)
+
+
+def _sockets(pid: int) -> int:
+    found = 0
+    for each in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found += os.readlink(each.path).startswith("socket:")
+    return found
+
+
+@pytest.mark.soak
+def test_whoever_pauses_for_longer_than_a_ping_loses_nothing(node: OwnNode, ann: Client) -> None:
+    much = 20_000_000
+    code = (
+        "import socket, sys, time; taken, _ = socket.create_server(('127.0.0.1', 9)).accept(); time.sleep(50)\n"
+        "count = 0\nwhile piece := taken.recv(65536): count += len(piece)\n"
+        "taken.sendall(b'%d' % count)"
+    )
+    job = node.submit(ann, "python3", "-c", code.replace("9)", "9000)"), name="slow")
+    node.until(ann, job, "running")
+    at = Server(url=node.server.url, token=ann.token)
+    line = until(lambda: _dialled(at, f"/v1/jobs/{job}/ports/9000"), "its port")
+    shell = dial(at, f"/v1/jobs/{job}/inside")
+    said = Terminal(
+        command=["head", "-c", str(much), "/dev/zero"], term="dumb", size=Size(rows=9, columns=9)
+    )
+    shell.send(frame(inside.WANTED, Wanted(what=said).model_dump_json().encode()))
+    for _ in range(much // 50_000):
+        line.send(b"x" * 50_000)
+    line.end()
+    assert (
+        b"".join(line.pieces()) == b"%d" % much
+    )  # after fifty seconds, in which nobody read the shell
+    frames, count = Frames(), 0
+    for piece in shell.pieces():
+        count += sum(len(body) for sort, body in frames.take(piece) if sort == inside.DATA)
+    assert count == much
+
+
+def _dialled(at: Server, path: str) -> Line | None:
+    with contextlib.suppress(OuvrageError):
+        return dial(at, path)
+    return None

@@ -34,6 +34,7 @@ from ouvrage.server.services.first_start import prepare
 from ouvrage.server.starting import bound, settings_of, url_of, with_certificate
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import open_store
+from ouvrage.wire.tunnel import STALLED_S
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
 GRACE_SECONDS = 20
@@ -120,6 +121,7 @@ def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
         forwarded_allow_ips="127.0.0.1,::1",
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        ws_ping_timeout=STALLED_S,
         **tls,
     )
     logging.getLogger("uvicorn.error").addFilter(_worth_telling)

@@ -22,7 +22,6 @@ from ouvrage.server.identify import actor_by_bearer
 from ouvrage.server.limits import Limits
 from ouvrage.server.middleware import refusal
 
-
 AGAIN_S = 10.0
 """How long after a right has ended what it opened may still pass."""
 
