@@ -202,6 +202,30 @@ def _sockets(pid: int) -> int:
     return found
 
 
+def test_an_organisation_has_so_many_connections_open_and_no_more(
+    node: OwnNode, ann: Client, service: str
+) -> None:
+    settings = node.server.platform.settings
+    usual = settings.streams_of_one
+    object.__setattr__(settings, "streams_of_one", 2)
+    try:
+        _three(node, ann, service)
+    finally:
+        object.__setattr__(settings, "streams_of_one", usual)
+
+
+def _three(node: OwnNode, ann: Client, service: str) -> None:
+    at, path = Server(url=node.server.url, token=ann.token), f"/v1/jobs/{service}/ports/8000"
+    lines = [until(lambda: _dialled(at, path), "a place") for _ in range(2)]
+    with pytest.raises(OuvrageError) as refused:
+        dial(at, path)
+    assert refused.value.code == "stream/too-many"
+    lines[0].close()
+    lines.append(until(lambda: _dialled(at, path), "a place that was given back"))
+    for line in lines[1:]:
+        line.close()
+
+
 @pytest.mark.soak
 def test_whoever_pauses_for_longer_than_a_ping_loses_nothing(node: OwnNode, ann: Client) -> None:
     much = 20_000_000

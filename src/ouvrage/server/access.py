@@ -201,8 +201,13 @@ async def page(
     if cursor is None:
         return Page(limit=limit, after="")
     try:
-        after = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
-        return Page(limit=limit, after=after.decode("ascii"))
+        place = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
+        after = place.decode("ascii")
+        if not after.isprintable():
+            raise ValueError(
+                "no place of ours holds a control character, and a database refuses some"
+            )
+        return Page(limit=limit, after=after)
     except (binascii.Error, UnicodeError, ValueError) as error:
         raise bad_request(
             "list/cursor",

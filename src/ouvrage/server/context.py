@@ -65,6 +65,7 @@ class Settings:
     strangers_at_once: float = 60.0
     asked_a_second: float = 500.0
     asked_at_once: float = 1000.0
+    streams_of_one: int = 128
     body_bytes: int = 1 << 20
     public_page: bool = False
     secure: bool = False

@@ -95,8 +95,10 @@ class Allowed:
 
     async def until_not(self) -> None:
         """Wait until they may no more."""
-        while await self.still():
+        while True:
             await asyncio.sleep(max(0.0, self._due - self._now()))
+            if not await self.still():
+                return
 
     async def wait(self, coming: Awaitable[T]) -> T:
         """What comes, for as long as they may have it. ``NoLonger`` once they may not."""

@@ -27,7 +27,7 @@ from ouvrage.wire.tunnel import PIECE, ToPort
 
 LARGEST = 16 << 20
 """Bytes of one message, which is held whole; as the server itself takes from askers."""
-_HELD = 4
+_HELD = 1
 _HANDSHAKE_S = 20.0
 _OWN = frozenset(
     (b"origin", b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-extensions",

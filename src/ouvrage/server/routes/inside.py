@@ -44,20 +44,23 @@ async def forwarded(
 async def _reach(socket: WebSocket, job: str, what: ToInside | ToPort, words: str) -> None:
     platform: Platform = socket.app.state.platform
     tunnels: Tunnels = socket.app.state.tunnels
-    try:
-        actor = await actor_of(socket, "user")
-        found = await run_in_threadpool(_may, platform, actor, job, words)
-        stream = await tunnels.open(found.node, found.attempt, what)
-    except OuvrageError as error:
-        await deny(socket, error)
-        return
-    try:
-        await socket.accept()
-        await _bridge(socket, stream, found)
-    finally:
-        stream.close()
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-            await socket.close()
+    with contextlib.ExitStack() as held:
+        try:
+            actor = await actor_of(socket, "user")
+            found = await run_in_threadpool(_may, platform, actor, job, words)
+            most = platform.settings.streams_of_one
+            held.enter_context(socket.app.state.open.one(found.job.org, most))
+            stream = await tunnels.open(found.node, found.attempt, what)
+        except OuvrageError as error:
+            await deny(socket, error)
+            return
+        try:
+            await socket.accept()
+            await _bridge(socket, stream, found)
+        finally:
+            stream.close()
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                await socket.close()
 
 
 def _may(platform: Platform, actor: Actor, job: str, words: str) -> Reached:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
 from typing import TypeVar
 
 from fastapi import APIRouter, Request, WebSocket
@@ -123,13 +124,20 @@ async def socket(connection: WebSocket, job: str, path: str) -> None:
     """The same for a connection that stays open: messages pass both ways, whole, until either side ends it."""
     state = connection.app.state
     platform: Platform = state.platform
-    try:
-        actor = await actor_of(connection, "user")
-        found = await run_in_threadpool(service, platform, actor, job)
-    except OuvrageError as error:
-        await deny(connection, error)
-        return
-    watch = _Watch(state.uses, found, platform.monotonic, kept_open=True)
+    with ExitStack() as held:
+        try:
+            actor = await actor_of(connection, "user")
+            found = await run_in_threadpool(service, platform, actor, job)
+            held.enter_context(state.open.one(found.job.org, platform.settings.streams_of_one))
+        except OuvrageError as error:
+            await deny(connection, error)
+            return
+        await _kept_open(connection, found)
+
+
+async def _kept_open(connection: WebSocket, found: Reached) -> None:
+    state = connection.app.state
+    watch = _Watch(state.uses, found, state.platform.monotonic, kept_open=True)
     allowed = _allowed(connection, found)
     carried = Carried(state.tunnels, found, *_address(connection.scope), watch.passed)
     try:
