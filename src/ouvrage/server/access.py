@@ -178,7 +178,8 @@ async def once(
     ],
 ) -> Once:
     """The request as one that may be sent twice; 400 without a key."""
-    where = f"{request.method} {request.url.path}"
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    where = f"{request.method} {asked}"
     return Once(platform=platform, actor=actor, key=key, where=where)
 
 
