@@ -154,7 +154,7 @@ def test_a_service_that_takes_nothing_holds_no_line_of_who_has_gone(
 ) -> None:
     from ouvrage.server import through
 
-    monkeypatch.setitem(through._TIMES, "write", 0.5)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setitem(through._TIMES, "write", 0.5)  # pyright: ignore[reportPrivateUsage] -- nobody waits a minute in a test
     head = "Content-Length: 100000000\r\n"
     with raw(node) as line:
         line.sendall(asked(ann, "/deaf", head))

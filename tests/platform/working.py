@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def working_on(
     **limits: Any,
 ) -> Iterator[Working]:
     """A platform whose loops look only at what tests tell them to."""
-    clock, made = clock or Clock(), WorkLimits(**{"tick_us": 0, "listened_us": 0, **limits})
+    clock, made = clock or Clock(), replace(WorkLimits(tick_us=0, listened_us=0), **limits)
     world: dict[str, Any] = {"clock": clock, "limits": made}
     if monotonic is not None:
         world["monotonic"] = monotonic
