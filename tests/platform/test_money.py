@@ -293,6 +293,13 @@ def test_an_estimate_comes_from_ones_own_runs_and_is_unknown_without(
     assert (found["runs"], found["unit"], found["same_configuration"]) == (3, "epoch", True)
     rival = working.tenant("rival")
     assert rival.get("/v1/estimates", params=asked)["runs"] == 0
+    ann.post("/v1/projects", {"name": "other"})
+    body = {"login": "only", "role": "tenant-user", "project": "other"}
+    made = ann.post("/v1/members", body)
+    only = working.server.signed_in(made["member"]["login"], made["password"])
+    # Whoever sees one project learns nothing of another's runs.
+    assert only.get("/v1/estimates", params={**asked, "project": "other"})["runs"] == 0
+    assert ann.get("/v1/estimates", params={**asked, "project": "other"})["runs"] == 3
 
 
 def test_a_tenant_sees_no_others_money_and_records_no_payment(working: Working, acme: Any) -> None:

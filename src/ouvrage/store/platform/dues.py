@@ -331,8 +331,10 @@ def attempts_of_leases(connection: Connection, ids: Collection[str]) -> list[Att
     return found
 
 
-def earlier_attempts(connection: Connection, org: str, name: str, limit: int) -> list[AttemptRow]:
-    """An organisation's attempts that ended well of jobs of a name, newest first."""
+def earlier_attempts(
+    connection: Connection, org: str, projects: Collection[str] | None, name: str, limit: int
+) -> list[AttemptRow]:
+    """An organisation's attempts that ended well of jobs of a name, in these projects (None: any), newest first."""
     query = (
         select(attempts)
         .join(jobs, jobs.c.job == attempts.c.job)
@@ -340,6 +342,8 @@ def earlier_attempts(connection: Connection, org: str, name: str, limit: int) ->
         .order_by(attempts.c.attempt.desc())
         .limit(limit)
     )
+    if projects is not None:
+        query = query.where(jobs.c.project.in_(projects))
     return [attempt_row(row) for row in connection.execute(query)]
 
 
