@@ -1,0 +1,391 @@
+"""The engine that leaves the choice of places to a Slurm: it asks for them, sees what was given, and has our runners execute there.
+
+Decides that what is to be asked is a row before anybody asks, so that an answer that was lost never makes a second job; that an attempt is ordered
+once Slurm gave it a node, exactly as the embedded engine orders it; and that a place which Slurm takes back ends its attempt. Order, shares,
+preemption and backfill are Slurm's. Nothing outside is touched inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import structlog
+
+from ouvrage.adapters.slurm_commands import Accounted, CommandFailed, Commands, Queued, SlurmNode
+from ouvrage.adapters.slurm_job import Asked, as_json, as_options
+from ouvrage.adapters.slurm_rest import Denied, Given, Rest, Unanswered
+from ouvrage.base.time import SECOND
+from ouvrage.placement.decide import Planning, kept_back
+from ouvrage.placement.slurm_words import DONE, HAS_PLACE, why_it_waits
+from ouvrage.placement.snapshot import Waiting
+from ouvrage.placement.why import Why
+from ouvrage.server.context import Platform
+from ouvrage.server.engine import PLACEMENT, Observed, cancel_job
+from ouvrage.server.services.attempts import end_job
+from ouvrage.server.services.holds import ALWAYS, hopeless
+from ouvrage.server.services.snapshots import POLICY, Holding, snapshot_of
+from ouvrage.server.slurm_asking import asked_for, partition_of
+from ouvrage.server.slurm_seen import Seen, Settling, mine
+from ouvrage.server.slurm_settings import SlurmSettings
+from ouvrage.store.platform.claims import take_claim
+from ouvrage.store.platform.selling import offers_by_id
+from ouvrage.store.platform.slurm_jobs import (
+    SlurmJobRow,
+    change_slurm_job,
+    open_slurm_jobs,
+    put_slurm_job,
+)
+from ouvrage.store.platform.tenancy import organisation_of, project_of
+from ouvrage.store.platform.work import JobRow, any_waiting, jobs_by_id, jobs_in
+from ouvrage.store.transaction import Connection, Transaction
+from ouvrage.wire.places import attempt_named, name_of, script_of
+
+_TOKEN_S = 3600
+_LAYOUT_US = 10 * SECOND
+_AT_ONCE = 100
+"""So many jobs are asked for before their answers are written down."""
+
+_log = structlog.get_logger("ouvrage.server")
+
+
+def on_slurm(platform: Platform, token: str, settings: SlurmSettings) -> OnSlurm:
+    """The engine of a platform whose places a Slurm gives out."""
+    commands = Commands(settings.user, settings.conf)
+    pass_ = _Pass(commands, platform)
+    return OnSlurm(
+        platform=platform,
+        token=token,
+        settings=settings,
+        commands=commands,
+        rest=Rest(settings.rest, settings.user, pass_.now),
+    )
+
+
+class _Pass:
+    """The JWT that is shown to slurmrestd, renewed halfway through its life."""
+
+    def __init__(self, commands: Commands, platform: Platform) -> None:
+        self._commands, self._platform = commands, platform
+        self._token, self._until_us = "", 0
+
+    def now(self) -> str:
+        """One that holds for a while yet."""
+        now = self._platform.monotonic()
+        if now >= self._until_us:
+            self._token = self._commands.token(_TOKEN_S)
+            self._until_us = now + _TOKEN_S * SECOND // 2
+        return self._token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ask:
+    """One place to ask for."""
+
+    row: SlurmJobRow
+    asked: Asked
+    project: str
+
+
+@dataclass(slots=True, kw_only=True)
+class OnSlurm:
+    """Places by Slurm, execution by our runners. ``holding`` says what may not be asked for, money among it."""
+
+    platform: Platform
+    token: str
+    settings: SlurmSettings
+    commands: Commands
+    rest: Rest
+    holding: list[Holding] = field(default_factory=lambda: list(ALWAYS))
+    _layout: Mapping[str, SlurmNode] = field(default_factory=dict[str, SlurmNode])
+    _layout_until_us: int = 0
+    _accounts: dict[str, str] = field(default_factory=dict[str, str])
+
+    def submit(self, tx: Transaction, job: JobRow) -> None:
+        """Nothing more than its row: every look sees it."""
+
+    def withhold(self, tx: Transaction, node: str, device: str | None) -> None:
+        """Nothing more than the fence's row: every look sees it."""
+
+    def cancel(self, tx: Transaction, job: JobRow, *, why: str, reason: str) -> None:
+        """End a job; what Slurm has of it is taken back at the next look."""
+        cancel_job(self.platform, tx, job, why=why, reason=reason)
+
+    def observe(self) -> Observed:
+        """One look: write down what is to be asked, see what Slurm says, follow that, ask. By one server process at a time."""
+        with self.platform.reading() as connection:
+            if not any_waiting(connection) and not open_slurm_jobs(connection):
+                return Observed()
+        refused = self._intend()
+        if refused is None:
+            return Observed()
+        with self.platform.reading() as connection:
+            rows = open_slurm_jobs(connection)
+        settled = self._settle(self._look(rows))
+        self._take_back(settled.take_back)
+        self._ask()
+        self.platform.wakes.tell(*(f"node:{node}" for node in settled.nodes))
+        return Observed(
+            started=tuple(settled.started),
+            stopped=tuple(settled.stopped),
+            refused=tuple(sorted(refused)),
+        )
+
+    # What is wanted
+
+    def _intend(self) -> set[str] | None:
+        """Bring the rows in line with the jobs that wait; the jobs that were refused. None: another process looks."""
+        platform = self.platform
+        with platform.writing() as tx:
+            if not self._claim(tx):
+                return None
+            waiting = jobs_in(tx.connection, ("waiting",))
+            refused = self._refuse(tx, waiting)
+            rows = open_slurm_jobs(tx.connection)
+            has = {row.job for row in rows if row.withdrawn is None and row.state != "placed"}
+            left = [job for job in waiting if job.job not in refused]
+            held = self._held(tx.connection, left, tx.now_us)
+            for job in left:
+                if job.job not in has and job.job not in held and job.lease is None:
+                    row = SlurmJobRow(attempt=platform.ids(), job=job.job, state="wanted", made_us=tx.now_us)  # fmt: skip
+                    put_slurm_job(tx.connection, row)
+            going = {job.job for job in left} - {name for name, why in held.items() if why}
+            for row in rows:
+                if row.state != "placed" and row.withdrawn is None and row.job not in going:
+                    _withdraw(tx, row, "it waits no more, or may not start")
+        return refused
+
+    def _claim(self, tx: Transaction) -> bool:
+        for_us = self.platform.limits.claim_us
+        return take_claim(tx.connection, PLACEMENT, self.token, now_us=tx.now_us, for_us=for_us)
+
+    def _refuse(self, tx: Transaction, waiting: Sequence[JobRow]) -> set[str]:
+        found = list(hopeless(tx.connection, waiting, tx.now_us))
+        for job, code, reason in found:
+            end_job(self.platform, tx, job, "refused", code, reason)
+        return {job.job for job, _, _ in found}
+
+    def _held(self, connection: Connection, jobs: Sequence[JobRow], now_us: int) -> dict[str, bool]:
+        """The jobs that may not be asked for now; True: nor may they stay at Slurm, if they are there already."""
+        planning = self._planning(connection, now_us, jobs)
+        found: dict[str, bool] = {}
+        for job in planning.snapshot.waiting:
+            if kept_back(job, now_us) is not None:
+                found[job.job] = bool(job.holds)
+            elif planning.reach(job).code is not None:
+                found[job.job] = False
+        return found
+
+    def _planning(self, connection: Connection, now_us: int, jobs: Sequence[JobRow]) -> Planning:
+        stands = snapshot_of(connection, now_us, self.platform.limits, self.holding, jobs)
+        return Planning(stands, now_us)
+
+    # What Slurm says
+
+    def _look(self, rows: Sequence[SlurmJobRow]) -> Seen:
+        """What the controller and accounting say of these rows. Raises ``CommandFailed`` where nothing can be said."""
+        queue: dict[str, list[Queued]] = {}
+        for each in self.commands.queue():
+            attempt = attempt_named(each.name)
+            if attempt is not None:
+                queue.setdefault(attempt, []).append(each)
+        given: dict[str, Given] = {}
+        accounted: dict[str, list[Accounted]] = {}
+        for row in rows:
+            found = mine(queue.get(row.attempt, ()), row.number)
+            if (
+                row.state in ("asked", "queued")
+                and found is not None
+                and found.state in HAS_PLACE + DONE
+                and found.node
+            ):
+                told = self._told(found.number)
+                given |= {row.attempt: told} if told is not None else {}
+            if (found is None and row.state != "wanted") or (found and found.state == "COMPLETING"):
+                accounted[row.attempt] = self.commands.accounted(name_of(row.attempt))
+        layout = self._nodes() if given else {}
+        return Seen(queue=queue, given=given, accounted=accounted, layout=layout)
+
+    def _told(self, number: int) -> Given | None:
+        try:
+            return self.rest.job(number)
+        except (Denied, Unanswered) as trouble:
+            _log.warning("slurm.not_told", job=number, why=str(trouble))
+            return None
+
+    def _nodes(self) -> Mapping[str, SlurmNode]:
+        now = self.platform.monotonic()
+        if now >= self._layout_until_us:
+            self._layout = {node.name: node for node in self.commands.nodes()}
+            self._layout_until_us = now + _LAYOUT_US
+        return self._layout
+
+    def _settle(self, seen: Seen) -> Settling:
+        """Follow what was seen, in one transaction."""
+        with self.platform.writing() as tx:
+            settling = Settling(self.platform, tx, seen)
+            if self._claim(tx):
+                settling.all()
+        return settling
+
+    def _take_back(self, asked: Iterable[tuple[int, str]]) -> None:
+        for number, why in asked:
+            try:
+                self.rest.cancel(number)
+                _log.info("slurm.taken_back", job=number, why=why)
+            except (Denied, Unanswered) as trouble:  # the next look finds it still there
+                _log.warning("slurm.not_taken_back", job=number, why=str(trouble))
+
+    # Asking
+
+    def _ask(self) -> None:
+        """Ask for what is wanted. That somebody asks is written down before, and the answers after."""
+        while asks := self._next():
+            answers: dict[str, dict[str, Any]] = {}
+            for ask in asks:
+                try:
+                    answers[ask.row.attempt] = {
+                        "number": self._submit(ask),
+                        "state": "queued",
+                        "reason": None,
+                    }
+                except Unanswered as trouble:
+                    _log.warning("slurm.unanswered", attempt=ask.row.attempt, why=str(trouble))
+                    break  # whoever follows would wait as long
+                except (Denied, CommandFailed) as trouble:
+                    answers[ask.row.attempt] = {
+                        "state": "wanted",
+                        "reason": str(trouble),
+                        "word": "refused",
+                    }
+            with self.platform.writing() as tx:
+                for ask in asks:
+                    never = {"state": "wanted"}  # it was not even tried
+                    tried = ask.row.attempt in answers or ask is asks[len(answers)]
+                    values = answers.get(ask.row.attempt) or ({} if tried else never)
+                    if values:
+                        change_slurm_job(tx.connection, ask.row.attempt, **values)
+            if len(answers) < len(asks):
+                return
+
+    def _submit(self, ask: _Ask) -> int:
+        script = script_of(ask.row.attempt, self.settings.places)
+        if ask.asked.not_on:
+            return self.commands.submit(script, as_options(ask.asked))
+        return self.rest.submit(script, as_json(ask.asked))
+
+    def _next(self) -> list[_Ask]:
+        """The next places to ask for, written down as being asked."""
+        layout = self._nodes()
+        with self.platform.writing() as tx:
+            rows = [row for row in open_slurm_jobs(tx.connection) if _is_due(row, tx.now_us)][
+                :_AT_ONCE
+            ]
+            if not rows or not self._claim(tx):
+                return []
+            asks = self._asks(tx.connection, rows, layout, tx.now_us)
+            for ask in asks:
+                change_slurm_job(tx.connection, ask.row.attempt, state="asked", asked_us=tx.now_us)
+        for project in {ask.project for ask in asks}:
+            self._account_there(project)
+        return asks
+
+    def _asks(
+        self, connection: Connection, rows: Sequence[SlurmJobRow], layout: Mapping[str, SlurmNode], now_us: int
+    ) -> list[_Ask]:  # fmt: skip
+        jobs = jobs_by_id(connection, [row.job for row in rows])
+        planning = self._planning(connection, now_us, list(jobs.values()))
+        waiting = {each.job: each for each in planning.snapshot.waiting}
+        offers = offers_by_id(connection, [job.offer for job in jobs.values() if job.offer])
+        found: list[_Ask] = []
+        for row in rows:
+            job = jobs[row.job]
+            offer = offers[job.offer].terms.name if job.offer else None
+            wanted = waiting[row.job]
+            barred = _barred(planning, wanted, layout, partition_of(self.settings, offer))
+            account = self._account_of(connection, job.project)
+            asked = asked_for(
+                row.attempt, wanted, offer, account, barred, self.settings, POLICY.turnover_us
+            )
+            found.append(_Ask(row=row, asked=asked, project=job.project))
+        return found
+
+    # Accounts
+
+    def _account_of(self, connection: Connection, project: str) -> str:
+        found = project_of(connection, project)
+        assert found is not None
+        org = organisation_of(connection, found.org)
+        assert org is not None
+        return self.settings.accounts.get(f"{org.name}/{found.name}", f"{org.name}-{found.name}")
+
+    def _account_there(self, project: str) -> None:
+        """See to it that a project's account is there, with its weight; one that the owner named is left as it is."""
+        with self.platform.reading() as connection:
+            account = self._account_of(connection, project)
+            found = project_of(connection, project)
+            org = organisation_of(connection, found.org) if found else None
+        if found is None or org is None or self._accounts.get(project) == account:
+            return
+        if account not in self.settings.accounts.values():
+            share = max(1, round(100 * Fraction(found.weight)))
+            try:
+                self.commands.make_account(org.name, None, org.name, 1)
+                self.commands.make_account(account, org.name, found.name, share)
+            except CommandFailed as trouble:  # the submit that follows is refused, and says so
+                _log.warning("slurm.no_account", account=account, why=str(trouble))
+                return
+        self._accounts[project] = account
+
+    # Why it waits
+
+    def explain(self, connection: Connection, job: JobRow) -> Why | None:
+        """Why a job waits: our own reason where there is one, else Slurm's."""
+        if job.state != "waiting":
+            return None
+        now = self.platform.clock()
+        planning = self._planning(connection, now, [job])
+        waiting = planning.snapshot.waiting[0]
+        own = kept_back(waiting, now)
+        if own is not None:
+            return own
+        able = planning.reach(waiting)
+        if able.code is not None:
+            return Why(job=job.job, code=able.code, detail=able.detail)
+        row = next(iter(open_slurm_jobs(connection, [job.job])), None)
+        return _explained(job.job, row)
+
+
+def _explained(job: str, row: SlurmJobRow | None) -> Why:
+    if row is not None and row.word == "refused":
+        words = f"Slurm does not take it: {row.reason}; it is asked again"
+        return Why(job=job, code="slurm/refused", detail={"words": words})
+    if row is not None and row.state == "asked":
+        words = "was handed to Slurm, whose answer was lost; it is looked for there before it is handed on again"
+        return Why(job=job, code="slurm/away", detail={"words": words})
+    return why_it_waits(job, (row and row.reason) or "None")
+
+
+def _withdraw(tx: Transaction, row: SlurmJobRow, why: str) -> None:
+    values = {"state": "over"} if row.state == "wanted" else {"withdrawn": why}
+    change_slurm_job(tx.connection, row.attempt, **values)
+
+
+def _is_due(row: SlurmJobRow, now_us: int) -> bool:
+    """Whether it is to be asked for now: what was refused, after a while."""
+    paused = row.word == "refused" and row.asked_us is not None
+    return row.state == "wanted" and not (paused and (row.asked_us or 0) > now_us - _AGAIN_US)
+
+
+_AGAIN_US = 5 * SECOND
+
+
+def _barred(
+    planning: Planning, job: Waiting, layout: Mapping[str, SlurmNode], partition: str | None
+) -> Collection[str]:
+    """The nodes of a partition on which a job may not be: they have no runner of ours, or do not suit it."""
+    may = {room.node.name for room in planning.reach(job).rooms}
+    inside = {name for name, node in layout.items() if partition in node.partitions}
+    return {name for name in inside if name.lower() not in may}

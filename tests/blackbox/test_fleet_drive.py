@@ -1,0 +1,102 @@
+"""From an empty directory to a job that a real Slurm placed and our sandbox executed, as owner and tenant type it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.blackbox.home import Home, Said
+from tests.blackbox.platform_home import platform_of
+from tests.support.driven import PLACES_USER, Runners, partition_of_ours, runners, server_toml
+from tests.support.meter import until
+from tests.support.orders import missing
+from tests.support.slurm import Slurm
+
+
+@pytest.fixture
+def fleet(ouvrage: Home, lab: Slurm, tmp_path: Path) -> Iterator[tuple[Home, Runners]]:
+    why = missing()
+    if why:
+        pytest.skip(why)
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    with ExitStack() as ends:
+        rest = ends.enter_context(partition_of_ours(lab))
+        (state / "server.toml").write_text(server_toml(lab, rest))
+        owner = ends.enter_context(platform_of(ouvrage, state, "--no-runner"))
+        tokens = [_good(owner("node", "enrol", "--json")).json["secret"] for _ in range(2)]
+        url = owner.environment["OUVRAGE_URL"]
+        working = ends.enter_context(runners(lab, tmp_path, url, tokens))
+        until(lambda: len(owner("node", "list", "--json").json) == 2, working.words())
+        yield owner, working
+
+
+def _good(said: Said) -> Said:
+    assert said.code == 0, said.err
+    return said
+
+
+def _until(home: Home, working: Runners, *arguments: str, holds: Callable[[Said], bool]) -> Said:
+    for _ in range(100):
+        said = home(*arguments)
+        if holds(said):
+            return said
+    raise AssertionError(f"{said}\n{working.words()}")
+
+
+def test_a_job_is_placed_by_slurm_and_runs_in_the_sandbox(fleet: tuple[Home, Runners]) -> None:
+    owner, working = fleet
+    lab = working.lab
+    _good(
+        owner(
+            "offer", "create", "standard", "--cpus", "1", "--memory", "128MiB", "--price", "3.60/h"
+        )
+    )
+    done = owner(
+        "job", "submit", "--offer", "standard", "--follow", "--name", "first", "--", "sh", "-c", "id -u; echo hello; exit 0"
+    )  # fmt: skip
+    assert (done.code, done.out.splitlines()[-1]) == (0, "hello"), f"{done.err}\n{working.words()}"
+    assert done.out.splitlines()[0] == "1000"  # the user of our sandbox, not Slurm's
+    shown = _good(owner("job", "show", "first", "--json")).json
+    query = ("sacct", "-X", "-n", "-P", "-o", "User,Account,Partition,State,NodeList,ExitCode", f"--name=ouvrage:{shown['last']['attempt']}", "-S", "now-1hours")  # fmt: skip
+    until(lambda: "COMPLETED" in lab.run(*query), "accounting has its end")
+    user, account, partition, _, node, code = lab.run(*query).strip().split("|")
+    assert (user, partition, code) == (PLACES_USER, "fleet", "0:0")
+    assert node in ("n1", "n2")
+    assert account.endswith("-main")
+    assert "EUR" in _good(owner("usage")).out
+
+    submitted = owner(
+        "job", "submit", "--offer", "standard", "--name", "long", "--", "sleep", "600"
+    )
+    assert submitted.code == 0, submitted.err
+    _until(
+        owner,
+        working,
+        "job",
+        "show",
+        "long",
+        "--json",
+        holds=lambda said: said.json["state"] == "running",
+    )
+    _good(owner("job", "cancel", "long"))
+    said = _until(
+        owner,
+        working,
+        "job",
+        "show",
+        "long",
+        "--json",
+        holds=lambda said: said.json["state"] == "cancelled",
+    )
+    assert said.json["last"]["outcome"] == "cancelled"
+    until(lambda: not lab.run("squeue", "-h", "-u", PLACES_USER).strip(), "its place is free")
+    books = replace(
+        owner, environment={**owner.environment, "OUVRAGE_HOME": str(working.at / "state")}
+    )
+    verified = books("verify")
+    assert verified.code == 0, verified.out
