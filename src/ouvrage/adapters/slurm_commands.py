@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.time import SECOND
 
 _SECONDS = 30
-_QUEUE = ("JobID", "Name", "State", "PreemptTime", "RestartCnt", "NodeList", "Reason")
+_SACCTMGR = ("sacctmgr", "-i", "-Q")
+_QUEUE = ("JobID", "Name", "State", "PreemptTime", "EndTime", "RestartCnt", "NodeList", "Reason")
 _NODES = ("NodeList", "Partition", "StateLong", "Sockets", "Cores", "Threads", "Reason")
 _ACCOUNTED = ("JobIDRaw", "State", "NodeList", "JobName")
 
@@ -26,12 +28,16 @@ class CommandFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """A job in the controller's memory: ``state`` and ``reason`` in Slurm's words, the first of its nodes or None."""
+    """A job in the controller's memory: ``state`` and ``reason`` in Slurm's words, its node or None.
+
+    ``preempted``: it was told to make room. ``ends_us``: when Slurm ends it at the latest, None where nothing says so.
+    """
 
     number: int
     name: str
     state: str
     preempted: bool
+    ends_us: int | None
     restarts: int
     node: str | None
     reason: str
@@ -120,11 +126,13 @@ class Commands:
 
     def has_account(self, account: str) -> bool:
         """Whether the user may charge an account."""
-        said = self._run("sacctmgr", "-n", "-P", "show", "assoc", f"user={self._user}", f"account={account}", "format=account")  # fmt: skip
+        said = self._run(*_SACCTMGR, "-n", "-P", "show", "assoc", f"user={self._user}", f"account={account}", "format=account")  # fmt: skip
         return bool(said.strip())
 
-    def make_account(self, account: str, parent: str | None, describes: str, share: int) -> None:
-        """Make an account that the user may charge, below another; one that is there stays as it is, but for its share."""
+    def make_account(
+        self, account: str, parent: str | None, describes: str, share: int, qos: Sequence[str]
+    ) -> None:
+        """Make an account that the user may charge, below another, with these QOS; what is there already stays as it is."""
         about = [
             f"description={describes}",
             f"organization={parent or account}",
@@ -132,14 +140,15 @@ class Commands:
         ]
         about += [] if parent is None else [f"parent={parent}"]
         have = self._run(
-            "sacctmgr", "-n", "-P", "show", "account", f"name={account}", "format=account"
+            *_SACCTMGR, "-n", "-P", "show", "account", f"name={account}", "format=account"
         )
         if not have.strip():
-            self._run("sacctmgr", "-i", "-Q", "add", "account", f"name={account}", *about)
+            self._run(*_SACCTMGR, "add", "account", f"name={account}", *about)
+        mine = (f"name={self._user}", f"account={account}")
         if not self.has_account(account):
-            self._run(
-                "sacctmgr", "-i", "-Q", "add", "user", f"name={self._user}", f"account={account}"
-            )
+            self._run(*_SACCTMGR, "add", "user", *mine)
+        if qos:
+            self._run(*_SACCTMGR, "modify", "user", "where", *mine, "set", f"qos+={','.join(qos)}")
 
     def _run(self, *words: str, text: str | None = None) -> str:
         try:
@@ -176,10 +185,11 @@ def _one(nodes: str) -> str | None:
 
 
 def _queued(row: Sequence[str]) -> Queued:
-    number, name, state, preempt, restarts, node, reason = row
+    number, name, state, preempt, ends, restarts, node, reason = row
     return Queued(
-        number=int(number), name=name, state=state, preempted=preempt not in ("", "N/A", "NONE"),
-        restarts=int(restarts or 0), node=_one(node), reason=reason,
+        number=int(number), name=name, state=state, preempted=preempt.isdigit(),
+        ends_us=int(ends) * SECOND if ends.isdigit() else None, restarts=int(restarts or 0), node=_one(node),
+        reason=reason,
     )  # fmt: skip
 
 

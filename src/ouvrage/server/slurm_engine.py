@@ -7,7 +7,7 @@ preemption and backfill are Slurm's. Nothing outside is touched inside a transac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -28,9 +28,11 @@ from ouvrage.server.services.attempts import end_job
 from ouvrage.server.services.holds import ALWAYS, hopeless
 from ouvrage.server.services.snapshots import POLICY, Holding, snapshot_of
 from ouvrage.server.slurm_asking import asked_for, partition_of
+from ouvrage.server.slurm_drains import RESUME, step, withheld
 from ouvrage.server.slurm_seen import Seen, Settling, mine
 from ouvrage.server.slurm_settings import SlurmSettings
 from ouvrage.store.platform.claims import take_claim
+from ouvrage.store.platform.machines import all_nodes
 from ouvrage.store.platform.selling import offers_by_id
 from ouvrage.store.platform.slurm_jobs import (
     SlurmJobRow,
@@ -102,6 +104,7 @@ class OnSlurm:
     _layout: Mapping[str, SlurmNode] = field(default_factory=dict[str, SlurmNode])
     _layout_until_us: int = 0
     _accounts: dict[str, str] = field(default_factory=dict[str, str])
+    _trouble: str = ""
 
     def submit(self, tx: Transaction, job: JobRow) -> None:
         """Nothing more than its row: every look sees it."""
@@ -115,6 +118,16 @@ class OnSlurm:
 
     def observe(self) -> Observed:
         """One look: write down what is to be asked, see what Slurm says, follow that, ask. By one server process at a time."""
+        try:
+            self._drain()
+            return self._observe()
+        except CommandFailed as trouble:
+            if str(trouble) != self._trouble:
+                _log.warning("slurm.away", why=str(trouble))
+            self._trouble = str(trouble)
+            return Observed()
+
+    def _observe(self) -> Observed:
         with self.platform.reading() as connection:
             if not any_waiting(connection) and not open_slurm_jobs(connection):
                 return Observed()
@@ -124,6 +137,7 @@ class OnSlurm:
         with self.platform.reading() as connection:
             rows = open_slurm_jobs(connection)
         settled = self._settle(self._look(rows))
+        self._trouble = ""
         self._take_back(settled.take_back)
         self._ask()
         self.platform.wakes.tell(*(f"node:{node}" for node in settled.nodes))
@@ -132,6 +146,27 @@ class OnSlurm:
             stopped=tuple(settled.stopped),
             refused=tuple(sorted(refused)),
         )
+
+    def _drain(self) -> None:
+        """Drain the nodes that are withheld here, and let those go on that are no more; other people's drains are theirs."""
+        with self.platform.reading() as connection:
+            wanted = withheld(connection)
+            names = {row.name for row in all_nodes(connection)}
+        if not names:
+            return
+        for node in self._nodes().values():
+            due = step(node, wanted.get(node.name.lower()), ours=node.name.lower() in names)
+            if due is None:
+                continue
+            with self.platform.writing() as tx:
+                if not self._claim(tx):
+                    return
+            self._layout_until_us = 0
+            if due == RESUME:
+                self.commands.resume(node.name)
+            else:
+                self.commands.drain(node.name, due)
+            _log.info("slurm.node", node=node.name, step=due or RESUME)
 
     # What is wanted
 
@@ -174,7 +209,7 @@ class OnSlurm:
         for job in planning.snapshot.waiting:
             if kept_back(job, now_us) is not None:
                 found[job.job] = bool(job.holds)
-            elif planning.reach(job).code is not None:
+            elif isinstance(able(planning, job), Why):
                 found[job.job] = False
         return found
 
@@ -304,7 +339,10 @@ class OnSlurm:
             job = jobs[row.job]
             offer = offers[job.offer].terms.name if job.offer else None
             wanted = waiting[row.job]
-            barred = _barred(planning, wanted, layout, partition_of(self.settings, offer))
+            may = able(planning, wanted)
+            if isinstance(may, Why):
+                continue  # since it was written down; it is asked for once it can be anywhere
+            barred = _barred(may, layout, partition_of(self.settings, offer))
             account = self._account_of(connection, job.project)
             asked = asked_for(
                 row.attempt, wanted, offer, account, barred, self.settings, POLICY.turnover_us
@@ -332,8 +370,10 @@ class OnSlurm:
         if account not in self.settings.accounts.values():
             share = max(1, round(100 * Fraction(found.weight)))
             try:
-                self.commands.make_account(org.name, None, org.name, 1)
-                self.commands.make_account(account, org.name, found.name, share)
+                given = (self.settings.qos, self.settings.interruptible_qos)
+                qos = [name for name in given if name is not None]
+                self.commands.make_account(org.name, None, org.name, 1, ())
+                self.commands.make_account(account, org.name, found.name, share, qos)
             except CommandFailed as trouble:  # the submit that follows is refused, and says so
                 _log.warning("slurm.no_account", account=account, why=str(trouble))
                 return
@@ -351,9 +391,9 @@ class OnSlurm:
         own = kept_back(waiting, now)
         if own is not None:
             return own
-        able = planning.reach(waiting)
-        if able.code is not None:
-            return Why(job=job.job, code=able.code, detail=able.detail)
+        where = able(planning, waiting)
+        if isinstance(where, Why):
+            return where
         row = next(iter(open_slurm_jobs(connection, [job.job])), None)
         return _explained(job.job, row)
 
@@ -382,10 +422,25 @@ def _is_due(row: SlurmJobRow, now_us: int) -> bool:
 _AGAIN_US = 5 * SECOND
 
 
+def able(planning: Planning, job: Waiting) -> frozenset[str] | Why:
+    """The names of the nodes where a job may be, or why there are none.
+
+    Slurm chooses the GPUs of a node, and cannot be told to pass one over: where one is withheld, no job of ours that needs GPUs goes.
+    """
+    reach = planning.reach(job)
+    if reach.code is not None:
+        return Why(job=job.job, code=reach.code, detail=reach.detail)
+    whole = [room.node for room in reach.rooms]
+    if job.needs.gpus:
+        whole = [node for node in whole if not any(device.fenced for device in node.devices)]
+    if not whole:
+        return Why(job=job.job, code="placement/fenced")
+    return frozenset(node.name for node in whole)
+
+
 def _barred(
-    planning: Planning, job: Waiting, layout: Mapping[str, SlurmNode], partition: str | None
-) -> Collection[str]:
+    may: frozenset[str], layout: Mapping[str, SlurmNode], partition: str | None
+) -> frozenset[str]:
     """The nodes of a partition on which a job may not be: they have no runner of ours, or do not suit it."""
-    may = {room.node.name for room in planning.reach(job).rooms}
     inside = {name for name, node in layout.items() if partition in node.partitions}
-    return {name for name in inside if name.lower() not in may}
+    return frozenset(name for name in inside if name.lower() not in may)

@@ -40,6 +40,8 @@ SETTLE_US = 60 * SECOND
 """After so long no submit can still be under way: slurmrestd and the controller give up on one another well before."""
 LINGER_US = 10 * SECOND
 """So long a batch job may take to end after its attempt has."""
+MARGIN_US = 2 * SECOND
+"""So much earlier than Slurm would an attempt is ended that makes room, so that its scratch and log are kept as ever."""
 FENCE = "slurm"
 
 
@@ -223,7 +225,7 @@ class Settling:
             )
             self.take_back += [(job.number, "each attempt has one place")] if job else []
         elif job is not None and job.preempted:
-            self._stop(attempt, "preempted", TAKEN["PREEMPTED"].words, self._notice(attempt))
+            self._stop(attempt, "preempted", TAKEN["PREEMPTED"].words, self._notice(attempt, job))
         elif word in DONE and attempt.began_us is None:
             self._broken(row, attempt, word)
 
@@ -241,13 +243,15 @@ class Settling:
             self.stopped.append(attempt.attempt)
             self.nodes.add(attempt.node)
 
-    def _notice(self, attempt: AttemptRow) -> int:
-        """How long it may take to end once it was told to make room: as its offer says."""
+    def _notice(self, attempt: AttemptRow, slurm: Queued) -> int:
+        """How long it may take to end once it was told to make room: as its offer says, and a little less than Slurm allows."""
         job = job_of(self.tx.connection, attempt.job)
         terms = self._terms(job) if job is not None else None
-        if terms is not None and terms.interruptible:
-            return terms.notice_us
-        return job.spec.grace_us if job is not None else 0
+        own = job.spec.grace_us if job is not None else 0
+        notice = terms.notice_us if terms is not None and terms.interruptible else own
+        if slurm.ends_us is None:
+            return notice
+        return max(0, min(notice, slurm.ends_us - MARGIN_US - self.tx.now_us))
 
     def _broken(self, row: SlurmJobRow, attempt: AttemptRow, word: str) -> None:
         """The batch job ended by itself, and the runner has not begun: something between the two does not work on that node."""
