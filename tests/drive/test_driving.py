@@ -101,22 +101,28 @@ def test_a_failed_node_is_left_and_the_job_runs_elsewhere(driven: Driven) -> Non
 
 
 def test_work_that_ranks_before_it_gets_its_place_after_the_notice(driven: Driven) -> None:
-    driven.lab.run("sacctmgr", "-i", "-Q", "modify", "qos", "spot", "set", "GraceTime=30")
-    driven.offer("spot", interruptible=True, notice_us=5_000_000, memory_mib=40_000)
-    driven.offer("prime", memory_mib=40_000)
+    driven.lab.run("sacctmgr", "-i", "-Q", "modify", "qos", "spot", "set", "GraceTime=60")
+    driven.offer("spot", interruptible=True, notice_us=2_000_000, memory_mib=12_000)
+    driven.offer("prime", memory_mib=12_000)
+    filling = [
+        driven.lab.submit("sleep 600", "--partition=fleet", "--mem=45000M", f"--nodelist={node}", "--account=vision")
+        for node in ("n1", "n2")
+    ]  # so that each node has room for one more
     spots = [driven.submit(*LONG, offer="spot") for _ in range(2)]
     for job in spots:
         driven.until(job, "running")
     assert driven.queue("%q") == ["spot", "spot"]
     prime = driven.submit("true", offer="prime")
     began = time.monotonic()
-    until(lambda: driven.job(prime)["state"] == "done", f"it has its place: {driven.explained(prime)}\n{driven.runners.words()}")
+    told = driven.until(prime, "done", "failed")
+    assert told["state"] == "done", f"{driven.explained(prime)}\n{driven.runners.words()}"
     assert time.monotonic() - began < 25  # and not at the end of Slurm's own grace
-    outcomes = [[each["outcome"] for each in driven.job(job)["all_attempts"]] for job in spots]
-    assert sorted(map(str, outcomes)) == ["['preempted', None]", "[None]"] or ["preempted"] in outcomes
+    ended = [each for job in spots for each in driven.job(job)["all_attempts"] if each["outcome"]]
+    assert [(each["outcome"], each["exit_code"]) for each in ended] == [("preempted", 7)]  # it was told, and could save
     for job in spots:
         driven.acme.post(f"/v1/jobs/{job}/cancel", {})
         driven.until(job, "cancelled")
+    driven.lab.run("scancel", *filling)
     driven.settle()
 
 
@@ -149,7 +155,8 @@ def test_a_job_after_another_waits_here_and_not_at_slurm(driven: Driven) -> None
     assert driven.explained(after)["code"] == "placement/dependency"
     assert len(driven.queue()) == 1
     driven.acme.post(f"/v1/jobs/{first}/cancel", {})
-    assert driven.until(after, "refused")["code"] == "job/dependency"
+    driven.until(after, "refused")
+    assert driven.explained(after)["code"] == "job/dependency"
 
 
 def test_a_lease_is_refused_with_the_reason(driven: Driven) -> None:

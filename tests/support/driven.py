@@ -60,9 +60,9 @@ class Runners:
         return self.at / f"agent-{name}.txt"
 
     def words(self) -> str:
-        """What the runners and Slurm said last."""
-        said = [f"== {name}\n{self.log(name).read_text()[-2000:]}" for name in self.running]
-        return "\n".join([*said, self.lab.log()])
+        """What the runners and the controller said last."""
+        said = [f"== {name}\n{self.log(name).read_text()[-1500:]}" for name in self.running]
+        return "\n".join([*said, (self.lab.directory / "log" / "slurmctld.log").read_text()[-1500:]])
 
     def stop(self) -> None:
         for runner in self.running.values():

@@ -80,6 +80,10 @@ class Engine(Protocol):
         """Why a job waits; None where it doesn't."""
         ...
 
+    def close(self) -> None:
+        """Let go of connections; it is not asked any more."""
+        ...
+
 
 @dataclass(slots=True)
 class Embedded:
@@ -94,6 +98,9 @@ class Embedded:
 
     def withhold(self, tx: Transaction, node: str, device: str | None) -> None:
         """Nothing more than the fence's row: every look sees it."""
+
+    def close(self) -> None:
+        """It holds none."""
 
     def cancel(self, tx: Transaction, job: JobRow, *, why: str, reason: str) -> None:
         """End a job."""

@@ -64,6 +64,7 @@ async def at_work(
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        engine.close()
         await run_in_threadpool(lambda: uses.state(all_=True))
         await run_in_threadpool(intake.stop)
 

@@ -112,6 +112,10 @@ class OnSlurm:
     def withhold(self, tx: Transaction, node: str, device: str | None) -> None:
         """Nothing more than the fence's row: every look sees it."""
 
+    def close(self) -> None:
+        """Let go of slurmrestd."""
+        self.rest.close()
+
     def cancel(self, tx: Transaction, job: JobRow, *, why: str, reason: str) -> None:
         """End a job; what Slurm has of it is taken back at the next look."""
         cancel_job(self.platform, tx, job, why=why, reason=reason)
