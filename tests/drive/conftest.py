@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
-from tests.support.driven import PARTITION, PLACES_USER, Runners, partition_of_ours, places_of, runners
+from ouvrage.server.slurm_settings import SlurmSettings
+from ouvrage.store.platform.slurm_tables import slurm_jobs
+from ouvrage.store.platform.work import AttemptRow, attempts_of
+from ouvrage.wire.places import name_of
+from tests.support.driven import (
+    PARTITION,
+    PLACES_USER,
+    Runners,
+    partition_of_ours,
+    places_of,
+    runners,
+)
 from tests.support.meter import until
 from tests.support.orders import missing
 from tests.support.relay import Relay
 from tests.support.server import QUICK, Client, Running, running
 from tests.support.slurm import Slurm, lab
-from ouvrage.server.slurm_settings import SlurmSettings
 
 __all__ = ["lab"]
 
@@ -48,7 +59,10 @@ class Driven:
         return self.acme.get(f"/v1/jobs/{job}")
 
     def until(self, job: str, *states: str) -> dict[str, Any]:
-        until(lambda: self.job(job)["state"] in states, f"{states}: {self.job(job)}\n{self.runners.words()}")
+        until(
+            lambda: self.job(job)["state"] in states,
+            f"{states}: {self.job(job)}\n{self.runners.words()}",
+        )
         return self.job(job)
 
     def explained(self, job: str) -> dict[str, Any]:
@@ -58,16 +72,33 @@ class Driven:
         """Our jobs that Slurm has and that are not over."""
         return self.lab.run("squeue", "-h", "-u", PLACES_USER, "-o", form).splitlines()
 
+    def attempts(self, job: str) -> list[AttemptRow]:
+        with self.server.platform.reading() as connection:
+            return attempts_of(connection, job)
+
     def named(self, job: str) -> list[str]:
         """The jobs that Slurm ever had for the attempts of a job, each as number, state and node."""
         with self.server.platform.reading() as connection:
-            from ouvrage.store.platform.slurm_tables import slurm_jobs
-            from sqlalchemy import select
+            query = select(slurm_jobs.c.attempt).where(slurm_jobs.c.job == job)
+            names = ",".join(name_of(row.attempt) for row in connection.execute(query))
+        form = "JobID:|,State:|,NodeList:|"
+        return self.lab.run("squeue", "-h", "-t", "all", f"--name={names}", "-O", form).split()
 
-            rows = connection.execute(select(slurm_jobs.c.attempt).where(slurm_jobs.c.job == job)).all()
-        names = ",".join(f"ouvrage:{row.attempt}" for row in rows)
-        said = self.lab.run("squeue", "-h", "-t", "all", f"--name={names}", "-O", "JobID:|,State:|,NodeList:|")
-        return said.split()
+    def cancel(self, *jobs: str) -> None:
+        for job in jobs:
+            self.acme.post(f"/v1/jobs/{job}/cancel", {})
+        for job in jobs:
+            self.until(job, "cancelled")
+        self.settle()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """While the partition starts nothing."""
+        self.lab.run("scontrol", "update", f"PartitionName={PARTITION}", "State=DOWN")
+        try:
+            yield
+        finally:
+            self.lab.run("scontrol", "update", f"PartitionName={PARTITION}", "State=UP")
 
     def settle(self) -> None:
         """Wait until Slurm has nothing of ours."""
@@ -85,9 +116,11 @@ def driven(lab: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dri
         relay = ends.enter_context(Relay(rest))
         settings = SlurmSettings(
             rest=relay.url, user=PLACES_USER, places=str(places_of(lab)), conf=f"{lab.directory}/etc/slurm.conf",
-            partition=PARTITION, interruptible_qos="spot", qos="prime",
+            partition=PARTITION, interruptible_qos="spot", qos="prime", partitions={"gpus": "gpu"},
         )  # fmt: skip
-        server = ends.enter_context(running(at / "state", settings=replace(QUICK, slurm=settings), copied=True))
+        server = ends.enter_context(
+            running(at / "state", settings=replace(QUICK, slurm=settings), copied=True)
+        )
         tokens = [server.owner.post("/v1/nodes/enrolments", {})["secret"] for _ in range(2)]
         working = ends.enter_context(runners(lab, at, server.url, tokens))
         acme = server.tenant("acme")

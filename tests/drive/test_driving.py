@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from tests.drive.conftest import Driven
-from tests.support.driven import PLACES_USER
 from tests.support.meter import until
 
 LONG = ("sh", "-c", "trap 'echo told; exit 7' TERM; echo began; sleep 600 & wait")
@@ -18,10 +17,7 @@ def test_a_job_runs_once_where_slurm_put_it_and_its_cores_are_slurms(driven: Dri
     numbers = driven.named(job)
     assert len(numbers) == 1
     until(lambda: driven.named(job)[0].split("|")[1] == "COMPLETED", "Slurm sees its end")
-    with driven.server.platform.reading() as connection:
-        from ouvrage.store.platform.work import attempts_of
-
-        attempt = attempts_of(connection, job)[0]
+    attempt = driven.attempts(job)[0]
     assert numbers[0].split("|")[2] in ("n1", "n2")
     assert len(attempt.placed.cpus) == 1
     assert attempt.placed.memory_mib == 64
@@ -55,18 +51,14 @@ def test_a_running_job_that_is_cancelled_is_given_its_grace(driven: Driven) -> N
 
 
 def test_a_waiting_job_that_is_cancelled_is_taken_back_from_slurm(driven: Driven) -> None:
-    driven.offer("huge", cpus=1, memory_mib=9000)
-    driven.lab.run("scontrol", "update", "PartitionName=fleet", "State=DOWN")
-    try:
-        job = driven.submit("true", offer="huge")
-        until(lambda: driven.queue(), "it waits at Slurm")
-        until(lambda: driven.explained(job)["code"] == "slurm/partition", str(driven.explained(job)))
+    with driven.closed():
+        job = driven.submit("true")
+        until(
+            lambda: driven.explained(job)["code"] == "slurm/partition", str(driven.explained(job))
+        )
         assert driven.explained(job)["owner"] == {"slurm": "PartitionDown"}
-        driven.acme.post(f"/v1/jobs/{job}/cancel", {})
-        assert driven.job(job)["state"] == "cancelled"
-        driven.settle()
-    finally:
-        driven.lab.run("scontrol", "update", "PartitionName=fleet", "State=UP")
+        assert driven.acme.get(f"/v1/jobs/{job}/explain")["owner"] is None
+        driven.cancel(job)
 
 
 def test_what_is_cancelled_at_slurm_is_cancelled_here(driven: Driven) -> None:
@@ -74,7 +66,9 @@ def test_what_is_cancelled_at_slurm_is_cancelled_here(driven: Driven) -> None:
     driven.until(job, "running")
     driven.lab.run("scancel", driven.queue("%A")[0])
     told = driven.until(job, "cancelled", "failed", "waiting", "starting")
-    assert (told["state"], told["last"]["outcome"]) == ("cancelled", "cancelled"), driven.runners.words()
+    assert (told["state"], told["last"]["outcome"]) == ("cancelled", "cancelled"), (
+        driven.runners.words()
+    )
     assert "cancelled at Slurm" in told["last"]["reason"]
 
 
@@ -84,20 +78,17 @@ def test_a_failed_node_is_left_and_the_job_runs_elsewhere(driven: Driven) -> Non
     bad = driven.queue("%N")[0]
     try:
         driven.lab.run("scontrol", "update", f"NodeName={bad}", "State=DOWN", "Reason=test")
-        until(lambda: driven.job(job)["attempts"] == 2, f"a second attempt\n{driven.runners.words()}")
+        until(
+            lambda: driven.job(job)["attempts"] == 2, f"a second attempt\n{driven.runners.words()}"
+        )
         driven.until(job, "running")
         assert driven.queue("%N") == [{"n1": "n2", "n2": "n1"}[bad]]
-        with driven.server.platform.reading() as connection:
-            from ouvrage.store.platform.work import attempts_of
-
-            first, second = attempts_of(connection, job)
+        first, second = driven.attempts(job)
         assert (first.outcome, first.cause) == ("hardware", "hardware")
         assert first.node != second.node
     finally:
         driven.lab.run("scontrol", "update", f"NodeName={bad}", "State=RESUME")
-        driven.acme.post(f"/v1/jobs/{job}/cancel", {})
-    driven.until(job, "cancelled")
-    driven.settle()
+    driven.cancel(job)
 
 
 def test_work_that_ranks_before_it_gets_its_place_after_the_notice(driven: Driven) -> None:
@@ -105,7 +96,13 @@ def test_work_that_ranks_before_it_gets_its_place_after_the_notice(driven: Drive
     driven.offer("spot", interruptible=True, notice_us=2_000_000, memory_mib=12_000)
     driven.offer("prime", memory_mib=12_000)
     filling = [
-        driven.lab.submit("sleep 600", "--partition=fleet", "--mem=45000M", f"--nodelist={node}", "--account=vision")
+        driven.lab.submit(
+            "sleep 600",
+            "--partition=fleet",
+            "--mem=45000M",
+            f"--nodelist={node}",
+            "--account=vision",
+        )
         for node in ("n1", "n2")
     ]  # so that each node has room for one more
     spots = [driven.submit(*LONG, offer="spot") for _ in range(2)]
@@ -118,15 +115,16 @@ def test_work_that_ranks_before_it_gets_its_place_after_the_notice(driven: Drive
     assert told["state"] == "done", f"{driven.explained(prime)}\n{driven.runners.words()}"
     assert time.monotonic() - began < 25  # and not at the end of Slurm's own grace
     ended = [each for job in spots for each in driven.job(job)["all_attempts"] if each["outcome"]]
-    assert [(each["outcome"], each["exit_code"]) for each in ended] == [("preempted", 7)]  # it was told, and could save
-    for job in spots:
-        driven.acme.post(f"/v1/jobs/{job}/cancel", {})
-        driven.until(job, "cancelled")
+    assert [(each["outcome"], each["exit_code"]) for each in ended] == [
+        ("preempted", 7)
+    ]  # it was told, and could save
+    driven.cancel(*spots)
     driven.lab.run("scancel", *filling)
-    driven.settle()
 
 
-def test_a_withheld_node_is_drained_with_our_reason_and_other_drains_are_left(driven: Driven) -> None:
+def test_a_withheld_node_is_drained_with_our_reason_and_other_drains_are_left(
+    driven: Driven,
+) -> None:
     def reasons() -> dict[str, str]:
         said = driven.lab.run("sinfo", "-h", "-N", "-p", "fleet", "-o", "%N|%t|%E")
         rows = [line.split("|") for line in said.splitlines()]
@@ -136,9 +134,14 @@ def test_a_withheld_node_is_drained_with_our_reason_and_other_drains_are_left(dr
     try:
         for name in ("n1", "n2"):
             driven.owner.post(f"/v1/nodes/{name}/fence", {"held": True, "why": "memory errors"})
-        until(lambda: reasons() == {"n1": "ouvrage: memory errors", "n2": "fan broken"}, str(reasons()))
+        until(
+            lambda: reasons() == {"n1": "ouvrage: memory errors", "n2": "fan broken"},
+            str(reasons()),
+        )
         job = driven.submit("true")
-        until(lambda: driven.explained(job)["code"] == "placement/fenced", str(driven.explained(job)))
+        until(
+            lambda: driven.explained(job)["code"] == "placement/fenced", str(driven.explained(job))
+        )
         for name in ("n1", "n2"):
             driven.owner.post(f"/v1/nodes/{name}/fence", {"held": False})
         driven.until(job, "done")
@@ -160,20 +163,15 @@ def test_a_job_after_another_waits_here_and_not_at_slurm(driven: Driven) -> None
 
 
 def test_a_lease_is_refused_with_the_reason(driven: Driven) -> None:
-    answer = driven.acme("POST", "/v1/leases", {"project": "main", "offer": "small", "for_us": 3_600_000_000})
+    answer = driven.acme(
+        "POST", "/v1/leases", {"project": "main", "offer": "small", "for_us": 3_600_000_000}
+    )
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "lease/slurm")
 
 
 def test_priorities_and_limits_are_slurms_too(driven: Driven) -> None:
-    driven.lab.run("scontrol", "update", "PartitionName=fleet", "State=DOWN")
-    try:
+    with driven.closed():
         jobs = [driven.submit("true", priority=p, time_limit="90m") for p in (-5, 5)]
         until(lambda: len(driven.queue()) == 2, "both wait at Slurm")
-        nices = sorted(driven.queue("%y %l"))
-        assert nices == ["1005 1:32:00", "995 1:32:00"]
-        assert driven.queue("%u")[0] == PLACES_USER
-        for job in jobs:
-            driven.acme.post(f"/v1/jobs/{job}/cancel", {})
-        driven.settle()
-    finally:
-        driven.lab.run("scontrol", "update", "PartitionName=fleet", "State=UP")
+        assert sorted(driven.queue("%y %l")) == ["1005 1:32:00", "995 1:32:00"]
+        driven.cancel(*jobs)

@@ -62,7 +62,9 @@ class Runners:
     def words(self) -> str:
         """What the runners and the controller said last."""
         said = [f"== {name}\n{self.log(name).read_text()[-1500:]}" for name in self.running]
-        return "\n".join([*said, (self.lab.directory / "log" / "slurmctld.log").read_text()[-1500:]])
+        return "\n".join(
+            [*said, (self.lab.directory / "log" / "slurmctld.log").read_text()[-1500:]]
+        )
 
     def stop(self) -> None:
         for runner in self.running.values():
@@ -90,14 +92,12 @@ def partition_of_ours(lab: Slurm, nodes: Sequence[str] = NODES) -> Iterator[str]
             "-Q",
             text="add qos spot set priority=0\nadd qos prime set priority=100 preempt=spot\n",
         )
-    lab.run(
-        "scontrol",
-        "create",
-        f"PartitionName={PARTITION}",
-        f"Nodes={','.join(nodes)}",
-        "State=UP",
-        "MaxTime=1-0",
+    conf = lab.directory / "etc" / "slurm.conf"
+    before = conf.read_text()
+    conf.write_text(
+        f"{before}PartitionName={PARTITION} Nodes={','.join(nodes)} MaxTime=1-0 State=UP\n"
     )
+    lab.run("scontrol", "reconfigure")
     try:
         yield lab.rest()
     finally:
@@ -106,7 +106,8 @@ def partition_of_ours(lab: Slurm, nodes: Sequence[str] = NODES) -> Iterator[str]
             lambda: not lab.run("squeue", "-h", "-u", PLACES_USER).strip(),
             "no job of ours any more",
         )
-        lab.run("scontrol", "delete", f"PartitionName={PARTITION}")
+        conf.write_text(before)
+        lab.run("scontrol", "reconfigure")
 
 
 def server_toml(lab: Slurm, rest: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from urllib.parse import urlsplit
@@ -67,7 +68,5 @@ def _read(source: socket.socket) -> bytes:
 
 
 def _end(side: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):
         side.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass

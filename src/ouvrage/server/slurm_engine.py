@@ -37,8 +37,10 @@ from ouvrage.store.platform.selling import offers_by_id
 from ouvrage.store.platform.slurm_jobs import (
     SlurmJobRow,
     change_slurm_job,
+    needless_rows,
     open_slurm_jobs,
     put_slurm_job,
+    unasked_jobs,
 )
 from ouvrage.store.platform.tenancy import organisation_of, project_of
 from ouvrage.store.platform.work import JobRow, any_waiting, jobs_by_id, jobs_in
@@ -47,6 +49,7 @@ from ouvrage.wire.places import attempt_named, name_of, script_of
 
 _TOKEN_S = 3600
 _LAYOUT_US = 10 * SECOND
+_ALL_US = 5 * SECOND
 _AT_ONCE = 100
 """So many jobs are asked for before their answers are written down."""
 
@@ -105,6 +108,7 @@ class OnSlurm:
     _layout_until_us: int = 0
     _accounts: dict[str, str] = field(default_factory=dict[str, str])
     _trouble: str = ""
+    _all_next_us: int = 0
 
     def submit(self, tx: Transaction, job: JobRow) -> None:
         """Nothing more than its row: every look sees it."""
@@ -180,21 +184,31 @@ class OnSlurm:
         with platform.writing() as tx:
             if not self._claim(tx):
                 return None
-            waiting = jobs_in(tx.connection, ("waiting",))
-            refused = self._refuse(tx, waiting)
-            rows = open_slurm_jobs(tx.connection)
-            has = {row.job for row in rows if row.withdrawn is None and row.state != "placed"}
-            left = [job for job in waiting if job.job not in refused]
-            held = self._held(tx.connection, left, tx.now_us)
-            for job in left:
-                if job.job not in has and job.job not in held and job.lease is None:
+            unasked = unasked_jobs(tx.connection)
+            every = jobs_in(tx.connection, ("waiting",)) if self._all_due() else unasked
+            refused = self._refuse(tx, every)
+            held = self._held(
+                tx.connection, [job for job in every if job.job not in refused], tx.now_us
+            )
+            for job in unasked:
+                if job.job not in refused and job.job not in held:
                     row = SlurmJobRow(attempt=platform.ids(), job=job.job, state="wanted", made_us=tx.now_us)  # fmt: skip
                     put_slurm_job(tx.connection, row)
-            going = {job.job for job in left} - {name for name, why in held.items() if why}
-            for row in rows:
-                if row.state != "placed" and row.withdrawn is None and row.job not in going:
-                    _withdraw(tx, row, "it waits no more, or may not start")
+            for row in needless_rows(tx.connection):
+                _withdraw(tx, row, "its job waits no more")
+            for job in [name for name, back in held.items() if back]:
+                for row in open_slurm_jobs(tx.connection, job):
+                    if row.state != "placed" and row.withdrawn is None:
+                        _withdraw(tx, row, "its job may not start for now")
         return refused
+
+    def _all_due(self) -> bool:
+        """Whether jobs that Slurm has already are to be looked at too: money ends and deadlines pass, and nobody says so."""
+        now = self.platform.monotonic()
+        due = now >= self._all_next_us
+        if due:
+            self._all_next_us = now + _ALL_US
+        return due
 
     def _claim(self, tx: Transaction) -> bool:
         for_us = self.platform.limits.claim_us
@@ -231,28 +245,40 @@ class OnSlurm:
             if attempt is not None:
                 queue.setdefault(attempt, []).append(each)
         given: dict[str, Given] = {}
-        accounted: dict[str, list[Accounted]] = {}
+        accounted: dict[str, Sequence[Accounted]] = {}
         for row in rows:
             found = mine(queue.get(row.attempt, ()), row.number)
-            if (
-                row.state in ("asked", "queued")
-                and found is not None
-                and found.state in HAS_PLACE + DONE
-                and found.node
-            ):
-                told = self._told(found.number)
-                given |= {row.attempt: told} if told is not None else {}
-            if (found is None and row.state != "wanted") or (found and found.state == "COMPLETING"):
-                accounted[row.attempt] = self.commands.accounted(name_of(row.attempt))
+            if found is None:
+                ask = row.state != "wanted"
+            else:
+                ask = found.state == "COMPLETING"
+                if (
+                    row.state in ("asked", "queued")
+                    and found.node
+                    and found.state in HAS_PLACE + DONE
+                ):
+                    given |= self._told(row.attempt, found.number)
+            if ask:
+                accounted |= self._accounted(row.attempt)
         layout = self._nodes() if given else {}
         return Seen(queue=queue, given=given, accounted=accounted, layout=layout)
 
-    def _told(self, number: int) -> Given | None:
+    def _told(self, attempt: str, number: int) -> dict[str, Given]:
+        """The job of an attempt in full, where slurmrestd tells it. A number may have been given to another job meanwhile."""
         try:
-            return self.rest.job(number)
+            found = self.rest.job(number)
         except (Denied, Unanswered) as trouble:
             _log.warning("slurm.not_told", job=number, why=str(trouble))
-            return None
+            return {}
+        return {attempt: found} if found is not None and found.name == name_of(attempt) else {}
+
+    def _accounted(self, attempt: str) -> dict[str, Sequence[Accounted]]:
+        """What accounting has of an attempt. Where it does not answer nothing is known, and the row stays as it is."""
+        try:
+            return {attempt: self.commands.accounted(name_of(attempt))}
+        except CommandFailed as trouble:
+            _log.warning("slurm.accounting_away", why=str(trouble))
+            return {}
 
     def _nodes(self) -> Mapping[str, SlurmNode]:
         now = self.platform.monotonic()
@@ -398,7 +424,7 @@ class OnSlurm:
         where = able(planning, waiting)
         if isinstance(where, Why):
             return where
-        row = next(iter(open_slurm_jobs(connection, [job.job])), None)
+        row = next(iter(open_slurm_jobs(connection, job.job)), None)
         return _explained(job.job, row)
 
 

@@ -42,7 +42,10 @@ LINGER_US = 10 * SECOND
 """So long a batch job may take to end after its attempt has."""
 MARGIN_US = 2 * SECOND
 """So much earlier than Slurm would an attempt is ended that makes room, so that its scratch and log are kept as ever."""
+UNTOLD_US = 30 * SECOND
+"""So long after a place was over its runner may be silent about an attempt of which it has told nothing."""
 FENCE = "slurm"
+_BROKEN = "the batch job that was to hold a place ended at once: is there a directory of places, and does the runner know it?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,15 @@ class Settling:
         elif job.state in DONE or job.state in HAS_PLACE:
             self._has_place(row, job)
         else:
-            self._note(row, state="queued", number=job.number, word=job.state, reason=job.reason)
+            if (row.state, row.number, row.word, row.reason) != (
+                "queued",
+                job.number,
+                job.state,
+                job.reason,
+            ):
+                self._note(
+                    row, state="queued", number=job.number, word=job.state, reason=job.reason
+                )
             if row.withdrawn is not None:
                 self.take_back.append((job.number, row.withdrawn))
 
@@ -179,6 +190,9 @@ class Settling:
 
     def _unfit(self, node: NodeRow, placed: Placed, slurm: Queued) -> str | None:
         """Why a place cannot be used, although it is one."""
+        if slurm.state == "FAILED":
+            self._withhold(node, _BROKEN, slurm.name)
+            return _BROKEN
         if slurm.state in DONE:
             return f"its place was over before it was seen: Slurm says {slurm.state}"
         if is_away(
@@ -226,7 +240,7 @@ class Settling:
             self.take_back += [(job.number, "each attempt has one place")] if job else []
         elif job is not None and job.preempted:
             self._stop(attempt, "preempted", TAKEN["PREEMPTED"].words, self._notice(attempt, job))
-        elif word in DONE and attempt.began_us is None:
+        elif word in DONE and attempt.began_us is None and self._long_over(job):
             self._broken(row, attempt, word)
 
     def _word(self, row: SlurmJobRow, job: Queued | None) -> str:
@@ -253,13 +267,16 @@ class Settling:
             return notice
         return max(0, min(notice, slurm.ends_us - MARGIN_US - self.tx.now_us))
 
+    def _long_over(self, job: Queued | None) -> bool:
+        """Whether a batch job ended so long ago that its runner would have told by now."""
+        return job is not None and (job.ends_us or self.tx.now_us) < self.tx.now_us - UNTOLD_US
+
     def _broken(self, row: SlurmJobRow, attempt: AttemptRow, word: str) -> None:
         """The batch job ended by itself, and the runner has not begun: something between the two does not work on that node."""
-        why = f"the batch job that holds a place ended at once there ({word}): is the directory of places there, and the runner's?"
         node = self._node_of(row.node or "")
         if node is not None:
-            self._withhold(node, why, row.attempt)
-        self._stop(attempt, "preempted", why, 0)
+            self._withhold(node, _BROKEN, row.attempt)
+        self._stop(attempt, "preempted", f"{_BROKEN} ({word})", 0)
 
     def _after(self, row: SlurmJobRow, job: Queued | None, attempt: AttemptRow | None) -> None:
         """Its attempt is over: so is the batch job, or it is ended."""

@@ -5,15 +5,18 @@ Decides how they are kept and looked up. The intent is a row before anybody asks
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
 from ouvrage.store.platform.slurm_tables import slurm_jobs
+from ouvrage.store.platform.work import JobRow, job_row
+from ouvrage.store.platform.work_tables import jobs
 
 STATES = ("wanted", "asked", "queued", "placed", "over")
+_BRINGING = (slurm_jobs.c.state.in_(STATES[:3]), slurm_jobs.c.withdrawn.is_(None))
+"""The rows of which a place may come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +51,34 @@ def change_slurm_job(connection: Connection, attempt: str, **values: Any) -> Non
     connection.execute(update(slurm_jobs).where(mine).values(**values))
 
 
-def open_slurm_jobs(
-    connection: Connection, jobs: Collection[str] | None = None
-) -> list[SlurmJobRow]:
-    """The rows that are not over, oldest first; of some jobs, where they are named."""
+def open_slurm_jobs(connection: Connection, job: str | None = None) -> list[SlurmJobRow]:
+    """The rows that are not over, oldest first; of one job, where it is named."""
     query = select(slurm_jobs).where(slurm_jobs.c.state.in_(STATES[:-1]))
-    if jobs is not None:
-        query = query.where(slurm_jobs.c.job.in_(sorted(set(jobs))))
+    if job is not None:
+        query = query.where(slurm_jobs.c.job == job)
     found = connection.execute(query.order_by(slurm_jobs.c.attempt))
     return [SlurmJobRow(**row._mapping) for row in found]
+
+
+def unasked_jobs(connection: Connection) -> list[JobRow]:
+    """The jobs that wait for an offer's place and have no row that may bring them one, oldest first."""
+    asked = select(slurm_jobs.c.job).where(*_BRINGING)
+    query = select(jobs).where(
+        jobs.c.state == "waiting", jobs.c.lease.is_(None), jobs.c.job.not_in(asked)
+    )
+    return [
+        job_row(row) for row in connection.execute(query.order_by(jobs.c.submitted_us, jobs.c.job))
+    ]
+
+
+def needless_rows(connection: Connection) -> list[SlurmJobRow]:
+    """The rows that would bring a place to a job that waits no more, oldest first."""
+    waiting = select(jobs.c.job).where(jobs.c.state == "waiting")
+    query = select(slurm_jobs).where(*_BRINGING, slurm_jobs.c.job.not_in(waiting))
+    return [
+        SlurmJobRow(**row._mapping)
+        for row in connection.execute(query.order_by(slurm_jobs.c.attempt))
+    ]
 
 
 def slurm_job_of(connection: Connection, attempt: str) -> SlurmJobRow | None:
