@@ -11,8 +11,14 @@ import pytest
 
 from tests.blackbox.home import Home, Said
 from tests.blackbox.platform_home import platform_of
-from tests.support.driven import PLACES_USER, Runners, partition_of_ours, runners, server_toml
-from tests.support.meter import until
+from tests.support.driven import (
+    PLACES_USER,
+    Runners,
+    partition_of_ours,
+    runners,
+    server_toml,
+    until,
+)
 from tests.support.orders import missing
 from tests.support.slurm import Slurm
 
@@ -31,7 +37,7 @@ def fleet(ouvrage: Home, lab: Slurm, tmp_path: Path) -> Iterator[tuple[Home, Run
         tokens = [_good(owner("node", "enrol", "--json")).json["secret"] for _ in range(2)]
         url = owner.environment["OUVRAGE_URL"]
         working = ends.enter_context(runners(lab, tmp_path, url, tokens))
-        until(lambda: len(owner("node", "list", "--json").json) == 2, working.words())
+        until(lambda: len(owner("node", "list", "--json").json) == 2, lambda: working.words())
         yield owner, working
 
 
@@ -63,7 +69,7 @@ def test_a_job_is_placed_by_slurm_and_runs_in_the_sandbox(fleet: tuple[Home, Run
     assert done.out.splitlines()[0] == "1000"  # the user of our sandbox, not Slurm's
     shown = _good(owner("job", "show", "first", "--json")).json
     query = ("sacct", "-X", "-n", "-P", "-o", "User,Account,Partition,State,NodeList,ExitCode", f"--name=ouvrage:{shown['last']['attempt']}", "-S", "now-1hours")  # fmt: skip
-    until(lambda: "COMPLETED" in lab.run(*query), "accounting has its end")
+    until(lambda: "COMPLETED" in lab.run(*query), lambda: "accounting has its end")
     user, account, partition, _, node, code = lab.run(*query).strip().split("|")
     assert (user, partition, code) == (PLACES_USER, "fleet", "0:0")
     assert node in ("n1", "n2")
@@ -94,7 +100,9 @@ def test_a_job_is_placed_by_slurm_and_runs_in_the_sandbox(fleet: tuple[Home, Run
         holds=lambda said: said.json["state"] == "cancelled",
     )
     assert said.json["last"]["outcome"] == "cancelled"
-    until(lambda: not lab.run("squeue", "-h", "-u", PLACES_USER).strip(), "its place is free")
+    until(
+        lambda: not lab.run("squeue", "-h", "-u", PLACES_USER).strip(), lambda: "its place is free"
+    )
     books = replace(
         owner, environment={**owner.environment, "OUVRAGE_HOME": str(working.at / "state")}
     )

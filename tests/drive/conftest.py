@@ -22,8 +22,8 @@ from tests.support.driven import (
     partition_of_ours,
     places_of,
     runners,
+    until,
 )
-from tests.support.meter import until
 from tests.support.orders import missing
 from tests.support.relay import Relay
 from tests.support.server import QUICK, Client, Running, running
@@ -61,7 +61,7 @@ class Driven:
     def until(self, job: str, *states: str) -> dict[str, Any]:
         until(
             lambda: self.job(job)["state"] in states,
-            f"{states}: {self.job(job)}\n{self.runners.words()}",
+            lambda: f"{states}: {self.job(job)}\n{self.runners.words()}",
         )
         return self.job(job)
 
@@ -102,7 +102,11 @@ class Driven:
 
     def settle(self) -> None:
         """Wait until Slurm has nothing of ours."""
-        until(lambda: not self.queue(), "nothing of ours at Slurm")
+        form = "%A %j %T %r %N"
+        until(
+            lambda: not self.queue(),
+            lambda: f"nothing of ours at Slurm: {self.queue(form)}\n{self.runners.words()}",
+        )
 
 
 @pytest.fixture(scope="session")
@@ -125,6 +129,6 @@ def driven(lab: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dri
         working = ends.enter_context(runners(lab, at, server.url, tokens))
         acme = server.tenant("acme")
         made = Driven(lab, server, working, relay, acme)
-        until(lambda: len(server.owner.get("/v1/nodes")["items"]) == 2, working.words())
+        until(lambda: len(server.owner.get("/v1/nodes")["items"]) == 2, lambda: working.words())
         made.offer("small")
         yield made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tests.drive.conftest import Driven
-from tests.support.meter import until
+from tests.support.driven import until
 
 LONG = ("sh", "-c", "trap 'echo told; exit 7' TERM; echo began; sleep 600 & wait")
 
@@ -16,7 +16,7 @@ def test_a_job_runs_once_where_slurm_put_it_and_its_cores_are_slurms(driven: Dri
     assert told["state"] == "done", driven.runners.words()
     numbers = driven.named(job)
     assert len(numbers) == 1
-    until(lambda: driven.named(job)[0].split("|")[1] == "COMPLETED", "Slurm sees its end")
+    until(lambda: driven.named(job)[0].split("|")[1] == "COMPLETED", lambda: "Slurm sees its end")
     attempt = driven.attempts(job)[0]
     assert numbers[0].split("|")[2] in ("n1", "n2")
     assert len(attempt.placed.cpus) == 1
@@ -26,7 +26,7 @@ def test_a_job_runs_once_where_slurm_put_it_and_its_cores_are_slurms(driven: Dri
 def test_what_fails_ends_at_slurm_with_the_same_code(driven: Driven) -> None:
     job = driven.submit("sh", "-c", "exit 3")
     assert driven.until(job, "failed")["last"]["exit_code"] == 3
-    until(lambda: driven.named(job)[0].split("|")[1] == "FAILED", "Slurm sees its end")
+    until(lambda: driven.named(job)[0].split("|")[1] == "FAILED", lambda: "Slurm sees its end")
     number = driven.named(job)[0].split("|")[0]
     assert "ExitCode=3:0" in driven.lab.run("scontrol", "show", "job", number)
 
@@ -54,7 +54,8 @@ def test_a_waiting_job_that_is_cancelled_is_taken_back_from_slurm(driven: Driven
     with driven.closed():
         job = driven.submit("true")
         until(
-            lambda: driven.explained(job)["code"] == "slurm/partition", str(driven.explained(job))
+            lambda: driven.explained(job)["code"] == "slurm/partition",
+            lambda: str(driven.explained(job)),
         )
         assert driven.explained(job)["owner"] == {"slurm": "PartitionDown"}
         assert driven.acme.get(f"/v1/jobs/{job}/explain")["owner"] is None
@@ -79,7 +80,8 @@ def test_a_failed_node_is_left_and_the_job_runs_elsewhere(driven: Driven) -> Non
     try:
         driven.lab.run("scontrol", "update", f"NodeName={bad}", "State=DOWN", "Reason=test")
         until(
-            lambda: driven.job(job)["attempts"] == 2, f"a second attempt\n{driven.runners.words()}"
+            lambda: driven.job(job)["attempts"] == 2,
+            lambda: f"a second attempt\n{driven.runners.words()}",
         )
         driven.until(job, "running")
         assert driven.queue("%N") == [{"n1": "n2", "n2": "n1"}[bad]]
@@ -136,11 +138,12 @@ def test_a_withheld_node_is_drained_with_our_reason_and_other_drains_are_left(
             driven.owner.post(f"/v1/nodes/{name}/fence", {"held": True, "why": "memory errors"})
         until(
             lambda: reasons() == {"n1": "ouvrage: memory errors", "n2": "fan broken"},
-            str(reasons()),
+            lambda: str(reasons()),
         )
         job = driven.submit("true")
         until(
-            lambda: driven.explained(job)["code"] == "placement/fenced", str(driven.explained(job))
+            lambda: driven.explained(job)["code"] == "placement/fenced",
+            lambda: str(driven.explained(job)),
         )
         for name in ("n1", "n2"):
             driven.owner.post(f"/v1/nodes/{name}/fence", {"held": False})
@@ -172,6 +175,6 @@ def test_a_lease_is_refused_with_the_reason(driven: Driven) -> None:
 def test_priorities_and_limits_are_slurms_too(driven: Driven) -> None:
     with driven.closed():
         jobs = [driven.submit("true", priority=p, time_limit="90m") for p in (-5, 5)]
-        until(lambda: len(driven.queue()) == 2, "both wait at Slurm")
+        until(lambda: len(driven.queue()) == 2, lambda: "both wait at Slurm")
         assert sorted(driven.queue("%y %l")) == ["1005 1:32:00", "995 1:32:00"]
         driven.cancel(*jobs)

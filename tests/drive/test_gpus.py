@@ -11,7 +11,7 @@ import pytest
 from ouvrage.adapters.clock import now_us
 from ouvrage.agent.places import Places
 from tests.drive.conftest import Driven
-from tests.support.meter import until
+from tests.support.driven import until
 from tests.support.runner_twin import Twin, inventory
 
 
@@ -32,7 +32,7 @@ class Node:
     def until_started(self, driven: Driven, job: str) -> Any:
         until(
             lambda: self.twin.ask() and any(s.job == job for s in self.twin.starts),
-            f"it is ordered: {driven.explained(job)}",
+            lambda: f"it is ordered: {driven.explained(job)}",
         )
         return next(start for start in self.twin.starts if start.job == job)
 
@@ -41,7 +41,7 @@ class Node:
         self.twin.ask()
         until(
             lambda: self.places.release(attempt, 0) or not self.places.is_held(attempt),
-            "the place is free",
+            lambda: "the place is free",
         )
 
 
@@ -78,7 +78,10 @@ def test_slurms_numbers_become_the_nodes_gpus(driven: Driven, node: Node) -> Non
 def test_no_job_gets_a_gpu_that_is_withheld(driven: Driven, node: Node) -> None:
     _fence(driven, "n3", "GPU-n3-1", held=True)
     job = driven.submit("true", offer="gpus")
-    until(lambda: driven.explained(job)["code"] == "placement/fenced", str(driven.explained(job)))
+    until(
+        lambda: driven.explained(job)["code"] == "placement/fenced",
+        lambda: str(driven.explained(job)),
+    )
     assert driven.queue() == []
     _fence(driven, "n3", "GPU-n3-1", held=False)
     node.finish(node.until_started(driven, job).attempt)
@@ -91,10 +94,10 @@ def test_a_gpu_withheld_while_the_job_waited_at_slurm_is_not_used(
 ) -> None:
     driven.lab.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=looking at it")
     job = driven.submit("true", offer="gpus")
-    until(lambda: bool(driven.queue()), "it waits at Slurm")
+    until(lambda: bool(driven.queue()), lambda: "it waits at Slurm")
     _fence(driven, "n3", "GPU-n3-0", held=True)
     driven.lab.run("scontrol", "update", "NodeName=n3", "State=RESUME")
-    until(lambda: bool(driven.attempts(job)), "Slurm gave it a place")
+    until(lambda: bool(driven.attempts(job)), lambda: "Slurm gave it a place")
     first = driven.attempts(job)[0]
     assert (first.outcome, first.cause, first.sent_us) == ("never started", "platform", None)
     driven.settle()
@@ -113,7 +116,10 @@ def test_a_node_that_lies_about_its_gpus_is_named_and_withheld(
     driven.lab.wait(["squeue", "-h", "-j", filling, "-o", "%T"], "RUNNING")
     try:
         job = driven.submit("true", offer="gpus")
-        until(lambda: bool(driven.attempts(job)), f"Slurm gave it a place: {driven.explained(job)}")
+        until(
+            lambda: bool(driven.attempts(job)),
+            lambda: f"Slurm gave it a place: {driven.explained(job)}",
+        )
         first = driven.attempts(job)[0]
         assert (first.outcome, first.reason) == (
             "never started",
@@ -123,7 +129,7 @@ def test_a_node_that_lies_about_its_gpus_is_named_and_withheld(
             lambda: (
                 "ouvrage: Slurm gave GPU 2" in driven.lab.run("sinfo", "-h", "-n", "n4", "-o", "%E")
             ),
-            "it is drained",
+            lambda: "it is drained",
         )
         driven.cancel(job)
     finally:

@@ -8,8 +8,7 @@ import signal
 from ouvrage.store.platform.slurm_jobs import change_slurm_job, open_slurm_jobs
 from tests.drive.conftest import Driven
 from tests.drive.test_driving import LONG
-from tests.support.driven import PLACES_USER
-from tests.support.meter import until
+from tests.support.driven import PLACES_USER, until
 
 
 def _row(driven: Driven, job: str):
@@ -21,14 +20,14 @@ def _row(driven: Driven, job: str):
 def test_a_server_that_died_before_the_answer_finds_its_job_again(driven: Driven) -> None:
     with driven.closed():
         job = driven.submit("true")
-        until(lambda: bool(driven.queue()), "it waits at Slurm")
+        until(lambda: bool(driven.queue()), lambda: "it waits at Slurm")
         before = driven.queue()
         row = _row(driven, job)
         with (
             driven.server.platform.writing() as tx
         ):  # as it stands when a server dies between the request and its answer
             change_slurm_job(tx.connection, row.attempt, state="asked", number=None)
-        until(lambda: _row(driven, job).state == "queued", "it was found")
+        until(lambda: _row(driven, job).state == "queued", lambda: "it was found")
         assert driven.queue() == before
     assert driven.until(job, "done")["attempts"] == 1
     assert len(driven.named(job)) == 1
@@ -39,7 +38,7 @@ def test_what_was_never_asked_for_is_asked_for_once_no_request_can_be_under_way(
 ) -> None:
     with driven.closed():
         job = driven.submit("true")
-        until(lambda: bool(driven.queue()), "it waits at Slurm")
+        until(lambda: bool(driven.queue()), lambda: "it waits at Slurm")
         row = _row(driven, job)
         number = int(driven.queue("%A")[0])
         driven.lab.run(
@@ -54,7 +53,7 @@ def test_what_was_never_asked_for_is_asked_for_once_no_request_can_be_under_way(
         assert driven.explained(job)["code"] == "slurm/away"
         with driven.server.platform.writing() as tx:
             change_slurm_job(tx.connection, row.attempt, asked_us=tx.now_us - 61_000_000)
-        until(lambda: len(driven.named(job)) == 1, "it was asked for again")
+        until(lambda: len(driven.named(job)) == 1, lambda: "it was asked for again")
         driven.lab.run("scancel", str(number))
     assert driven.until(job, "done")["attempts"] == 1
     driven.settle()
@@ -63,28 +62,34 @@ def test_what_was_never_asked_for_is_asked_for_once_no_request_can_be_under_way(
 def test_a_second_job_of_one_attempt_is_taken_back(driven: Driven) -> None:
     with driven.closed():
         job = driven.submit("true")
-        until(lambda: bool(driven.queue()), "it waits at Slurm")
+        until(lambda: bool(driven.queue()), lambda: "it waits at Slurm")
         row = _row(driven, job)
         driven.lab.run(
             "sbatch", f"--uid={PLACES_USER}", "--account=acme-main", "--partition=fleet", f"--job-name=ouvrage:{row.attempt}",
             "--chdir=/", "--output=/dev/null", text="#!/bin/sh\nsleep 600\n",
         )  # fmt: skip
-        until(lambda: len(driven.queue()) == 1, f"one is left: {driven.queue()}")
+        until(lambda: len(driven.queue()) == 1, lambda: f"one is left: {driven.queue()}")
         assert driven.queue("%A") == [str(_row(driven, job).number)]
     driven.until(job, "done")
 
 
-def test_a_controller_that_was_killed_changes_nothing(driven: Driven) -> None:
-    running = driven.submit(*LONG)
-    driven.until(running, "running")
+def test_a_controller_that_was_killed_starts_nothing_twice(driven: Driven) -> None:
+    """It may have forgotten what it had not saved, revive what was over, and give the same numbers again."""
+    long = driven.submit(*LONG)
+    driven.until(long, "running")
     driven.lab.kill("slurmctld")
     job = driven.submit("echo", "hello")
-    assert driven.job(running)["state"] == "running"
     driven.lab.start("slurmctld")
     assert driven.until(job, "done")["attempts"] == 1
-    assert len(driven.named(job)) == 1
-    assert driven.job(running)["state"] == "running"
-    driven.cancel(running)
+    driven.until(long, "running")
+    *before, last = driven.attempts(long)
+    assert [each.outcome for each in before] == ["preempted"] * len(before)
+    assert not last.over
+    until(
+        lambda: len(driven.queue()) == 1,
+        lambda: f"nothing but it is at Slurm: {driven.queue('%j %T')}",
+    )
+    driven.cancel(long)
 
 
 def test_accounting_that_is_away_changes_nothing(driven: Driven) -> None:
@@ -123,7 +128,7 @@ def test_a_batch_job_that_is_killed_ends_its_attempt_at_once(driven: Driven) -> 
     driven.until(job, "running")
     number = driven.queue("%A")[0]
     driven.lab.run("scancel", "--batch", "--signal=KILL", number)
-    until(lambda: driven.attempts(job)[0].over, driven.runners.words())
+    until(lambda: driven.attempts(job)[0].over, lambda: driven.runners.words())
     first = driven.attempts(job)[0]
     assert (first.outcome, first.cause) == ("preempted", "platform")
     assert first.reason == "its place was taken back"

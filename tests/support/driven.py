@@ -9,17 +9,29 @@ import os
 import pwd
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.meter import SOURCES, until
+from tests.support.meter import SOURCES
 from tests.support.slurm import PLACES_USER, Slurm
 
 PARTITION = "fleet"
 QOS = ("spot", "prime")
 NODES = ("n1", "n2")
+
+
+PATIENCE_S = 60.0
+
+
+def until(holds: Callable[[], object], words: Callable[[], str]) -> None:
+    """Look again until it is so; fail with these words after ``PATIENCE_S``. Slurm is asked by processes: not too often."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, f"not within {PATIENCE_S} s: {words()}"
+        time.sleep(0.1)
 
 
 @dataclass
@@ -104,7 +116,7 @@ def partition_of_ours(lab: Slurm, nodes: Sequence[str] = NODES) -> Iterator[str]
         lab.run("scancel", f"--user={PLACES_USER}")
         until(
             lambda: not lab.run("squeue", "-h", "-u", PLACES_USER).strip(),
-            "no job of ours any more",
+            lambda: "ours is left at Slurm",
         )
         conf.write_text(before)
         lab.run("scontrol", "reconfigure")

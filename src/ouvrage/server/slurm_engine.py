@@ -137,8 +137,9 @@ class OnSlurm:
 
     def _observe(self) -> Observed:
         with self.platform.reading() as connection:
-            if not any_waiting(connection) and not open_slurm_jobs(connection):
-                return Observed()
+            busy = any_waiting(connection) or open_slurm_jobs(connection)
+        if not busy and not self._all_due():
+            return Observed()
         refused = self._intend()
         if refused is None:
             return Observed()
@@ -244,6 +245,10 @@ class OnSlurm:
             attempt = attempt_named(each.name)
             if attempt is not None:
                 queue.setdefault(attempt, []).append(each)
+        live = {
+            name for name, found in queue.items() if any(each.state not in DONE for each in found)
+        }
+        strange = live - {row.attempt for row in rows}
         given: dict[str, Given] = {}
         accounted: dict[str, Sequence[Accounted]] = {}
         for row in rows:
@@ -261,7 +266,7 @@ class OnSlurm:
             if ask:
                 accounted |= self._accounted(row.attempt)
         layout = self._nodes() if given else {}
-        return Seen(queue=queue, given=given, accounted=accounted, layout=layout)
+        return Seen(queue=queue, given=given, accounted=accounted, layout=layout, strange=strange)
 
     def _told(self, attempt: str, number: int) -> dict[str, Given]:
         """The job of an attempt in full, where slurmrestd tells it. A number may have been given to another job meanwhile."""

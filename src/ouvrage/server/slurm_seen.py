@@ -7,7 +7,7 @@ way. What an attempt's end is stays the runner's to say, where there is one to s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from ouvrage.adapters.slurm_commands import Accounted, Queued, SlurmNode
@@ -32,7 +32,12 @@ from ouvrage.store.platform.machines import (
     set_fence,
 )
 from ouvrage.store.platform.selling import offers_by_id
-from ouvrage.store.platform.slurm_jobs import SlurmJobRow, change_slurm_job, open_slurm_jobs
+from ouvrage.store.platform.slurm_jobs import (
+    SlurmJobRow,
+    change_slurm_job,
+    open_slurm_jobs,
+    slurm_job_of,
+)
 from ouvrage.store.platform.work import AttemptRow, JobRow, attempt_of, job_of
 from ouvrage.store.transaction import Transaction
 
@@ -50,12 +55,16 @@ _BROKEN = "the batch job that was to hold a place ended at once: is there a dire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What Slurm said: the controller's jobs and accounting's by attempt, those with a node in full, and the nodes."""
+    """What Slurm said: the controller's jobs and accounting's by attempt, those with a node in full, and the nodes.
+
+    ``strange``: attempts of which nothing was open here, and that have a job which is not done.
+    """
 
     queue: Mapping[str, Sequence[Queued]]
     given: Mapping[str, Given]
     accounted: Mapping[str, Sequence[Accounted]]
     layout: Mapping[str, SlurmNode]
+    strange: Set[str] = frozenset()
 
 
 def mine(found: Sequence[Queued], number: int | None) -> Queued | None:
@@ -80,7 +89,8 @@ class Settling:
     take_back: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
     def all(self) -> None:
-        """Every row that is not over."""
+        """Every row that is not over, and jobs of rows that are."""
+        self._revived()
         for row in open_slurm_jobs(self.tx.connection):
             found = self.seen.queue.get(row.attempt, ())
             job = mine(found, row.number)
@@ -93,6 +103,17 @@ class Settling:
                 self._placed(row, job)
             elif row.state != "wanted":
                 self._waiting(row, job)
+
+    def _revived(self) -> None:
+        """A controller that was killed may queue anew, from what it had saved, jobs that were over; another platform's are not ours to end."""
+        for attempt in self.seen.strange:
+            row = slurm_job_of(self.tx.connection, attempt)
+            if row is not None and row.state == "over":
+                self.take_back += [
+                    (each.number, "it was over already")
+                    for each in self.seen.queue[attempt]
+                    if each.state not in DONE
+                ]
 
     # Before it has a place
 
