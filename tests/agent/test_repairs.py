@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ RESET = Rung(device=GPU, rung="gpu_reset", epoch=3)
 
 def climbed(twin: MachineTwin, rung: Rung = RESET, at: Path | None = None) -> tuple[str, str]:
     quiet: list[bool] = []
-    found = climb(rung, twin, at or Path("/nowhere"), quiet.append, lambda _: None)
+    with tempfile.TemporaryDirectory() as else_at:
+        found = climb(rung, twin, at or Path(else_at), quiet.append, lambda _: None)
     assert quiet in ([], [True, False])
     return found.outcome, found.why
 
@@ -51,12 +53,57 @@ def test_a_reset_stops_what_holds_the_gpu_and_starts_it_again() -> None:
 
 def test_the_whole_domain_is_reset_in_one_go_with_its_fabric_manager_stopped() -> None:
     twin = MachineTwin(domain={GPU: [PEER]}, services={"nvidia-fabricmanager": True})
-    assert climbed(twin)[0] == "done"
+    rung = Rung(device=GPU, rung="gpu_reset", epoch=3, beside=(PEER,))
+    assert climbed(twin, rung)[0] == "done"
     assert twin.done == [
         "stop nvidia-fabricmanager",
         f"reset {GPU} {PEER}",
         "start nvidia-fabricmanager",
     ]
+
+
+def test_a_gpu_that_is_not_held_back_is_not_reset_along() -> None:
+    twin = MachineTwin(domain={GPU: [PEER]}, services={"nvidia-dcgm": True})
+    words = f"a reset takes {PEER} along, which may get new work"
+    assert climbed(twin) == ("refused", words)
+    assert twin.done == []
+
+
+@pytest.mark.parametrize("cut", ["stop_service", "holders", "reset"])
+def test_services_stopped_by_a_reset_that_was_killed_are_started_again(
+    tmp_path: Path, cut: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = {"nvidia-persistenced": True, "nvidia-dcgm": True, "gpud": False}
+    twin = MachineTwin(services=dict(running))
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: Any) -> Any:
+        twin.services["nvidia-dcgm"] = False
+        raise Killed
+
+    monkeypatch.setattr("ouvrage.agent.probing.climbing._start_again", lambda *_: kill())
+    monkeypatch.setattr(MachineTwin, cut, kill)
+    with pytest.raises(Killed):
+        repairing(tmp_path, twin, RESET).once()
+    monkeypatch.undo()
+    repairing(tmp_path, twin).once()
+    assert twin.services == running
+    assert "start gpud" not in twin.done
+    twin.done.clear()
+    repairing(tmp_path, twin).once()
+    assert twin.done == []
+
+
+def test_after_a_boot_nobody_starts_what_it_starts_itself(tmp_path: Path) -> None:
+    (tmp_path / "stopped.json").write_text('{"boot": "boot-0", "services": ["nvidia-dcgm"]}')
+    twin = MachineTwin()
+    repairing(tmp_path, twin).once()
+    assert twin.done == []
+    (tmp_path / "stopped.json").write_text('{"boot": "boot-1", "services": ["sshd", "../x"]}')
+    repairing(tmp_path, twin).once()
+    assert twin.done == []
 
 
 def test_whoever_else_holds_it_is_named_and_nothing_is_reset() -> None:

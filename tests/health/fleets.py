@@ -9,11 +9,13 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.health.laws import LAWS
 from ouvrage.health.record import HealthRecord
-from ouvrage.health.response import Ordered, Response, Situation, respond
+from ouvrage.health.response import Ordered, Response, respond
+from ouvrage.health.situation import Situation
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.model.health import MaintenanceWindow, Remedy, Verdict
 from ouvrage.model.machines import DeviceSeen, NodeEnrolled
+from ouvrage.model.work import Named
 from tests.health.rules import BOUNDS
 from tests.support.facts import SOURCE
 
@@ -64,11 +66,13 @@ class Fleet:
         self, verdict: str = "CRITICAL", action: str = "gpu_reset", *, node: str = "n1",
         device: str | None = "n1-g0", check: str = "xid", code: str = "xid-95", boot: str = "boot-1",
         epoch: int | None = None, since: int | None = None, shadow: bool = False,
+        evidence: tuple[Named, ...] = (), at_drain: str = "none", fence: str = "none",
     ) -> Recorded:  # fmt: skip
         return self.put(
             Verdict(
-                node=node, device=device, check=check, verdict=verdict, code=code, evidence=(),
-                action="none" if verdict == "OK" else action,
+                node=node, device=device, check=check, verdict=verdict, code=code,
+                evidence=evidence, action="none" if verdict == "OK" else action,
+                at_drain=at_drain, fence=fence,
                 since_us=self.now - NOON if since is None else since, boot=boot,
                 epoch=self.record.machine(node).moves if epoch is None else epoch, shadow=shadow,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.ids import code_of
 from ouvrage.health.fleet import cap
 from ouvrage.ledger.facts import Fact
-from ouvrage.ledger.kinds import fact_of
+from ouvrage.ledger.kinds import fact_of, read
 from ouvrage.metering.exchange import Exported, export_run
 from ouvrage.model.health import Remedy, StateMove, Verdict
 from ouvrage.model.machines import NodeEnrolled
@@ -23,7 +24,7 @@ from ouvrage.server.recording import stated
 from ouvrage.server.services import node_facts
 from ouvrage.store.platform.machines import NodeRow, put_node
 from tests.health.rules import BOUNDS
-from tests.platform.working import Working, working_on
+from tests.platform.working import MIDMONTH_US, Working, working_on
 from tests.support.runner_twin import Twin
 
 S = 1_000_000
@@ -83,7 +84,7 @@ def working(tmp_path: Path) -> Iterator[Working]:
 
 
 def looker(working: Working, cycle: Any = None) -> HealthLoop:
-    return HealthLoop(working.server.platform, "test", cycle)
+    return HealthLoop(working.server.platform, "test", cycle, monotonic=working.clock)
 
 
 def turn_on(working: Working, *rungs: str) -> None:
@@ -384,3 +385,78 @@ def test_of_a_node_that_nothing_looks_at_silence_says_nothing(working: Working) 
     working.clock.move(HOUR)
     assert looker(working).look() is not None
     assert (node(working)["health"], node(working)["fences"]) == ("unknown", [])
+
+
+def test_a_node_neither_speaks_in_anothers_subject_nor_of_what_others_did(working: Working) -> None:
+    watch, other = Watch(working, working.node(gpus=1)), working.node("node-2")
+    said = watch.verdict()
+
+    def code(fact: Fact) -> str:
+        return watch.send(fact)["error"]["code"]
+
+    for subject in (f"node:{other.node}", "node:node-2", "a" * 32, "fleet"):
+        assert code(replace(said, subject=subject)) == "node/facts"
+    verdict = read(said)
+    for forged in (
+        replace(verdict, verdict="BROKEN"), replace(verdict, action="explode"), replace(verdict, fence="always"),
+        replace(verdict, at_drain="explode"), replace(verdict, since_us=-1), replace(verdict, since_us=2**60),
+        replace(verdict, boot=""), replace(verdict, epoch=-1),
+    ):  # fmt: skip
+        assert code(watch.fact(forged)) == "node/facts", forged
+    remedy = Remedy(
+        node="node-1", device=GPU, rung="gpu_reset", outcome="done", verified=None, dry_run=False, by="automation",
+        why="", epoch=0,
+    )  # fmt: skip
+    for forged in (
+        replace(remedy, by="sam"), replace(remedy, verified=True), replace(remedy, dry_run=True),
+        replace(remedy, rung="replace"), replace(remedy, outcome="waiting for Godot"),
+    ):  # fmt: skip
+        assert code(watch.fact(forged)) == "node/facts", forged
+    assert watch.send(said)["accepted"] == 1
+
+
+def test_a_watch_that_dies_beside_a_runner_that_lives_is_noticed(working: Working) -> None:
+    twin = working.node(gpus=1)
+    watch, loop = Watch(working, twin), looker(working)
+    watch.send(watch.verdict("OK", device=None))
+    watch.duties()
+    loop.look()
+    for minutes, state, fenced in ((20, "healthy", False), (31, "unknown", False), (61, "draining", True)):  # fmt: skip
+        working.clock.move(minutes * MINUTE - (working.clock() - MIDMONTH_US))
+        twin.ask()
+        loop.look()
+        told = node(working)
+        assert (told["health"] == state, bool(told["fences"])) == (True, fenced) or told["health"] == "awaiting_hands"  # fmt: skip
+    assert "its watch is not heard of" in node(working)["fences"][0]["why"]
+    watch.duties()
+    loop.look()
+    assert (node(working)["health"], node(working)["fences"]) == ("healthy", [])
+    working.clock.move(2 * HOUR)
+    twin.ask()
+    (working.server.platform.state_dir / "health.toml").write_text('unwatched = ["node-1"]\n')
+    loop.look()
+    assert node(working)["fences"] == []
+
+
+def test_a_jump_of_the_servers_clock_is_no_silence_of_its_nodes(working: Working) -> None:
+    watch = Watch(working, working.node(gpus=1))
+    steady = [0]
+    loop = HealthLoop(working.server.platform, "test", None, monotonic=lambda: steady[0])
+    watch.send(watch.verdict("OK", device=None))
+    loop.look()
+    for jump in (HOUR, -2 * HOUR, 3 * HOUR):
+        working.clock.move(jump)
+        steady[0] += 5 * S
+        loop.look()
+        assert (node(working)["health"], node(working)["fences"]) == ("healthy", [])
+
+
+def test_an_order_does_not_outlive_its_machine_being_others(working: Working) -> None:
+    turn_on(working, "gpu_reset")
+    watch, loop = Watch(working, working.node(gpus=1)), looker(working)
+    watch.send(watch.verdict())
+    loop.look()
+    assert [each["rung"] for each in watch.duties()["ordered"]] == ["gpu_reset"]
+    file = working.server.platform.state_dir / "health.toml"
+    file.write_text('turned_on = ["gpu_reset"]\nobserved = ["node-1"]\n')
+    assert watch.duties()["ordered"] == []

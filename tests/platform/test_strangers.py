@@ -139,6 +139,29 @@ def test_an_owner_overrides_it_with_a_reason_on_record(working: Working):
     acme.post("/v1/leases", {"offer": "open", "project": "main"})
 
 
+def test_jobs_that_waited_already_are_held_once_the_audit_is_no_longer_good(working: Working):
+    working.node()
+    _prove(working, proof_line(GOOD))
+    _open(working)
+    acme = working.tenant("acme")
+    job = {"project": "main", "offer": "open", "spec": {"command": ["true"]}}
+    waits = acme.post("/v1/jobs", job)["job"]
+    bad = audited(verdict="CRITICAL", audit="4" * 32, expires_us=LATER)
+    _prove(working, proof_line(bad, at_us=MIDMONTH_US))
+    assert working.engine.observe().started == ()
+    told = acme.get(f"/v1/jobs/{waits}/explain")
+    assert told["code"] == "placement/held"
+    assert "its machines wait for an audit" in str(told)
+    assert "node-1" not in str(told), "a tenant is not told from which machine an offer is met"
+    own = working.owner.post("/v1/jobs", job)["job"]
+    assert working.engine.observe().started == (own,)
+    working.clock.move(DAY_US)
+    good = audited(audit="5" * 32, expires_us=LATER)
+    _prove(working, proof_line(good, at_us=MIDMONTH_US + DAY_US))
+    working.node("node-2")
+    assert acme.get(f"/v1/jobs/{waits}/explain")["code"] != "placement/held"
+
+
 def test_new_work_waits_once_the_audit_is_no_longer_good(working: Working):
     working.node()
     _prove(working, proof_line(GOOD))

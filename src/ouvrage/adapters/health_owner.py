@@ -20,6 +20,7 @@ NAME = "health.toml"
 _NAMES = (
     "turned_on",
     "observed",
+    "unwatched",
     "promise_percent",
     "credit",
     "hardware_share_percent",
@@ -77,6 +78,7 @@ def _owner(file: str, data: dict[str, Any]) -> Owner:
     return Owner(
         turned_on=frozenset(turned_on),
         observed=frozenset(_texts(file, data, "observed")),
+        unwatched=frozenset(_texts(file, data, "unwatched")),
         promise=None if promise is None else promise / 100,
         tiers=tuple(_tier(file, row) for row in _rows(file, data)),
         hardware_share=share / 100,

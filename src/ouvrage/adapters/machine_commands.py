@@ -97,9 +97,13 @@ class MachineCommands:
         links = nvlinks(self._good(["nvidia-smi", "topo", "-m"], ASK_S))
         return [names[n] for n in links.get(numbers.get(device, -1), ()) if n in names]
 
+    def runs_service(self, name: str) -> bool:
+        """Whether a systemd unit is active."""
+        return self._run(["systemctl", "is-active", "--quiet", name], ASK_S).code == 0
+
     def stop_service(self, name: str) -> bool:
         """Stop a systemd unit that is active."""
-        if self._run(["systemctl", "is-active", "--quiet", name], ASK_S).code != 0:
+        if not self.runs_service(name):
             return False
         self._good(["systemctl", "stop", name], SERVICE_S)
         return True

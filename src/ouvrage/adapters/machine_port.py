@@ -38,6 +38,10 @@ class MachinePort(Protocol):
         """The other GPUs of its NVLink domain, which a reset takes along. Raises ``NotDone``."""
         ...
 
+    def runs_service(self, name: str) -> bool:
+        """Whether a service runs. Raises ``NotDone``."""
+        ...
+
     def stop_service(self, name: str) -> bool:
         """Stop a service; whether it ran. Raises ``NotDone``."""
         ...

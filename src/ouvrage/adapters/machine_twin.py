@@ -36,6 +36,10 @@ class MachineTwin:
         self._may("tied")
         return list(self.domain.get(device, ()))
 
+    def runs_service(self, name: str) -> bool:
+        """Whether it runs."""
+        return self.services.get(name, False)
+
     def stop_service(self, name: str) -> bool:
         """Stop a service; with it end the processes that are called as it is."""
         self._may("stop_service")

@@ -2,7 +2,8 @@
 
 Decides where such a request may go. The name is looked up once and the connection made to what was found, so that a name cannot mean one thing when it
 is judged and another when it is used; every address found must be one of the open Internet, or in a network that the owner allowed. No redirect is
-followed, no proxy of the environment's used, and nothing of the answer is read but its status.
+followed, no proxy of the environment's used, and nothing of the answer is read but its status, within a bounded time: whoever answers a byte
+at a time, or for ever that the real answer is yet to come, would hold up everybody else's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import hmac
 import http.client
 import ipaddress
+import re
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
@@ -18,12 +20,17 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from ouvrage import __version__
+from ouvrage.adapters.clock import monotonic_us
+from ouvrage.base.time import SECOND
 
-TIMEOUT_S = 10.0
+TIMEOUT_S, ANSWER_S = 10.0, 15.0
+"""How long one step may take, and all of them from the connection to the answer's first line."""
 LONGEST = 2000
 _LOWEST_PORT = 1024
 _WELL_KNOWN = frozenset((80, 443))
 _AGENT = f"ouvrage/{__version__} (webhook)"
+_MOST_READ = 16_384
+_ANSWER = re.compile(rb"(?:\A|\r\n\r\n)HTTP/1\.[01] ([1-5]\d\d)[ \r]")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -125,6 +132,7 @@ def _sent(parts: SplitResult, address: Address, body: bytes, headers: Mapping[st
     port = parts.port or (443 if secure else 80)
     line = http.client.HTTPConnection(parts.hostname, port, timeout=TIMEOUT_S)
     made = socket.create_connection((str(address), port), TIMEOUT_S)
+    until_us = monotonic_us() + round(ANSWER_S * SECOND)
     try:
         if secure:
             made = ssl.create_default_context().wrap_socket(made, server_hostname=parts.hostname)
@@ -132,8 +140,28 @@ def _sent(parts: SplitResult, address: Address, body: bytes, headers: Mapping[st
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         told = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
         line.request("POST", target, body, {**told, "Connection": "close"})
-        status = line.getresponse().status
+        status = _status(made, until_us)
     finally:
         made.close()
     words = "a redirect, which is not followed" if 300 <= status < 400 else f"status {status}"
     return Posted(status=status, words=words)
+
+
+def _status(made: socket.socket, until_us: int) -> int:
+    """The answer's status, from its first line; what only announces it (1xx) is passed over. ``OSError``, ``ValueError``."""
+    begun = b""
+    while len(begun) < _MOST_READ:
+        left = (until_us - monotonic_us()) / SECOND
+        if left <= 0:
+            break
+        made.settimeout(left)
+        piece = made.recv(_MOST_READ - len(begun))
+        begun += piece
+        for found in _ANSWER.finditer(begun):
+            if not found[1].startswith(b"1"):
+                return int(found[1])
+        if not piece:
+            raise ValueError("it closed without an answer")
+        if not begun.startswith(b"HTTP/1."[: len(begun)]):
+            raise ValueError("what it answers is no HTTP")
+    raise TimeoutError(f"it gave no answer within {ANSWER_S:g} s")

@@ -32,6 +32,7 @@ _SHOWN = (
     "index", "pci", "serial", "recovery_action", "ecc_volatile_uncorrected",
     "ecc_aggregate_uncorrected", "remap_pending", "remap_failure", "remap_uncorrectable",
     "temperature_c", "temperature_margin_c", "pcie_width", "pcie_width_max", "last_xid",
+    "nvlinks_most",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ SWITCHES = ("restart_job", "gpu_reset", "reboot", "power_cycle", "diagnostic")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """``turned_on`` are some of ``SWITCHES``; ``observed`` names of machines that others run.
+    """``turned_on`` are some of ``SWITCHES``; ``observed`` names of machines that others run, ``unwatched`` of those that are no longer watched.
 
     ``promise`` is the share of time that is promised, None for no promise; ``tiers`` what is credited below which share.
     ``hardware_share`` of faults wait ``days_away`` for a part, for the advice on spares.
@@ -25,6 +25,7 @@ class Owner:
 
     turned_on: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
+    unwatched: frozenset[str] = frozenset()
     promise: Fraction | None = None
     tiers: tuple[Tier, ...] = ()
     hardware_share: Fraction = Fraction(2, 5)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ouvrage.health.fences import Fences, Place
 from ouvrage.health.fleet import Fenced
-from ouvrage.health.states import Standing, begun
+from ouvrage.health.states import AUTOMATION, Standing, begun
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import Unread, read
 from ouvrage.model.health import (
@@ -39,6 +39,7 @@ WHOLE = frozenset({"reboot", "power_cycle"})
 """Rungs that take the whole machine along, whatever they are climbed for."""
 
 _GPU = re.compile(r"GPU-|MIG-")
+_MOST_EARLY, _MOST_FAULTS = 1_000, 10_000
 _OPEN = frozenset({"healthy", "suspect", "unknown"})
 
 
@@ -55,9 +56,21 @@ class Heard:
     def fences(self) -> bool:
         """Whether it wants its part kept from new work."""
         said = self.verdict
-        return not said.shadow and (
-            said.verdict == CRITICAL or said.fence != "none" or said.action == "drain"
-        )
+        if said.shadow or said.verdict == OK:
+            return False
+        return said.verdict == CRITICAL or said.action == "drain" or said.fence != "none"
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is due once the work on its part has ended."""
+        return not self.verdict.shadow and self.verdict.at_drain in RUNGS
+
+    @property
+    def asks(self) -> str:
+        """The action that is due: now, or else once the work on its part has ended."""
+        said = self.verdict
+        later = self.waits and height(said.action) <= height("restart_job")
+        return said.at_drain if later else said.action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +107,19 @@ class Machine:
     devices: frozenset[str] = frozenset()
     boot: str = ""
     boots: dict[str, None] = field(default_factory=dict[str, None])
+    boot_us: int = 0
+    """When the boot that runs was heard of."""
+    linked: frozenset[str] = frozenset()
+    """GPUs that have NVLinks, as far as a check told: a reset of one takes others along."""
     heard: bool = False
     since_us: int | None = None
     """Since when it is known."""
     moves: int = 0
     """How many moves there were on it: the epoch that its agent goes by."""
 
-    def hear(self, boot: str) -> None:
-        """A boot was heard of. One that is over stays over."""
-        if boot and boot not in self.boots:
-            self.boots[boot] = None
-            self.boot = boot
+    def tied(self, device: str) -> frozenset[str]:
+        """What is fenced with a GPU that is to be reset: every other one with NVLinks, since who has them to whom is not told."""
+        return self.linked - {device} if device in self.linked else frozenset()
 
 
 Check = tuple[str, "str | None", str]
@@ -119,7 +134,12 @@ class HealthRecord:
     machines: dict[str, Machine] = field(default_factory=dict[str, Machine])
     verdicts: dict[str, dict[Check, Heard]] = field(default_factory=dict[str, dict[Check, Heard]])
     """By node, the latest of each check."""
-    owed: dict[Place, dict[Check, None]] = field(default_factory=dict[Place, dict[Check, None]])
+    owed: dict[Place, dict[Check, bool]] = field(default_factory=dict[Place, dict[Check, bool]])
+    """The checks that have to find a place well; True: it is repaired for what was due when idle."""
+    early: dict[str, list[tuple[Recorded, Verdict]]] = field(
+        default_factory=dict[str, "list[tuple[Recorded, Verdict]]"]
+    )
+    """By node, verdicts of a boot of which it is not known yet whether it runs."""
     standings: dict[Place, Standing] = field(default_factory=dict[Place, Standing])
     moved_seq: dict[Place, int] = field(default_factory=dict[Place, int])
     freed: dict[Place, tuple[int, int]] = field(default_factory=dict[Place, tuple[int, int]])
@@ -171,7 +191,7 @@ class HealthRecord:
         """What a verdict is about: a GPU, or the machine where it is something else in it or asks for all of it."""
         said = heard.verdict
         node = self.node(said.node)
-        own = said.device in self.machine(node).devices and said.action not in WHOLE
+        own = said.device in self.machine(node).devices and heard.asks not in WHOLE
         return (node, said.device if own else None)
 
     def counts(self, heard: Heard) -> bool:
@@ -181,9 +201,18 @@ class HealthRecord:
 
     def against(self, place: Place) -> list[Heard]:
         """What is held against a place now, the gravest rung first."""
-        found = self.owing(place)
-        bad = [each for each in found if self.counts(each) and each.fences]
-        return sorted(bad, key=lambda each: (-height(each.verdict.action), each.at_us, each.id))
+        bad = [each for each in self.owing(place) if self.counts(each) and self._bad(place, each)]
+        return sorted(bad, key=lambda each: (-height(each.asks), each.at_us, each.id))
+
+    def due(self, place: Place) -> list[Heard]:
+        """What asks for something once the work on a place has ended, and for nothing now; the first to ask first."""
+        found = [each for each in self.own(place) if each.waits and not each.fences]
+        return sorted(found, key=lambda each: (each.at_us, each.id))
+
+    def _bad(self, place: Place, heard: Heard) -> bool:
+        said = heard.verdict
+        late = self.owed[place][(place[0], said.device, said.check)]
+        return heard.fences or (late and heard.waits)
 
     def owing(self, place: Place) -> list[Heard]:
         """The latest of each check that a place owes."""
@@ -205,7 +234,7 @@ class HealthRecord:
     def well(self, place: Place) -> list[Heard] | None:
         """The verdicts that find a place well, where each check that it owes does in this boot; else None."""
         owed = self.owing(place)
-        if any(not self.counts(each) or each.fences for each in owed):
+        if any(not self.counts(each) or self._bad(place, each) for each in owed):
             return None
         return owed or self.looked(place)
 
@@ -256,15 +285,26 @@ def height(action: str) -> int:
     return RUNGS.index(action) if action in RUNGS else -1
 
 
-def _booted(record: HealthRecord, node: str, boot: str) -> None:
-    """What an older boot held against something that was never fenced for it is over with that boot."""
+def _booted(record: HealthRecord, node: str, boot: str, at_us: int, *, sure: bool = False) -> None:
+    """A boot was heard of, at a moment. One that is over stays over, and so is one that is heard of late.
+
+    ``sure``: the runner tells it of itself now; a verdict may have waited for days, while later boots were heard of. What an
+    older boot held against something that was never fenced for it is over with that boot.
+    """
     machine = record.known(node)
-    if not boot or boot in machine.boots:
+    if not boot or (boot in machine.boots if not sure else boot == machine.boot):
         return
-    machine.hear(boot)
+    enrolled = node in record.ids.values()
+    if not sure and enrolled and at_us < machine.boot_us:
+        return  # it may be a clock that went back: then the runner tells, and what was said of it is taken
+    machine.boots[boot] = None
+    machine.boot, machine.boot_us = boot, at_us
     for place in [each for each in record.owed if each[0] == node]:
         if record.standing(place).state in _OPEN:
             del record.owed[place]
+    for entry, value in record.early.pop(node, []):
+        if value.boot == boot:
+            _count(record, node, entry, value)
 
 
 def _known(machine: Machine, entry: Recorded) -> None:
@@ -278,27 +318,53 @@ def _enrolled(record: HealthRecord, entry: Recorded, value: NodeEnrolled) -> Non
     machine.name = value.name
     _known(machine, entry)
     machine.devices = frozenset(device.device for device in value.devices)
-    _booted(record, value.node, value.boot)
+    _booted(record, value.node, value.boot, entry.fact.valid_from, sure=True)
 
 
-def _inventory(record: HealthRecord, _: Recorded, value: NodeInventory) -> None:
-    _booted(record, record.node(value.node), value.boot)
+def _inventory(record: HealthRecord, entry: Recorded, value: NodeInventory) -> None:
+    _booted(record, record.node(value.node), value.boot, entry.fact.valid_from)
 
 
 def _verdict(record: HealthRecord, entry: Recorded, value: Verdict) -> None:
     node = record.node(value.node)
     machine = record.known(node)
-    _booted(record, node, value.boot)
+    _booted(record, node, value.boot, entry.fact.valid_from)
     _known(machine, entry)
     if value.device is not None and node not in record.ids.values() and _GPU.match(value.device):
         machine.devices |= {value.device}  # nobody enrolled it: its checks tell which GPUs it has
-    at_us = entry.fact.valid_from
     machine.heard = True
-    heard = Heard(id=entry.fact.key, seq=entry.seq, at_us=at_us, verdict=value)
-    if value.verdict != OK and not value.shadow:
-        record.faults.setdefault(node, []).append((entry.fact.key, at_us, value))
-    if value.shadow or value.boot != machine.boot:
+    if value.device is not None and _has_links(value):
+        machine.linked |= {value.device}
+    if value.shadow:
         return
+    if value.verdict != OK:
+        at_us = entry.fact.valid_from
+        _faulty(record, node, (entry.fact.key, at_us, value))
+    if value.boot == machine.boot:
+        _count(record, node, entry, value)
+    elif value.boot not in machine.boots:
+        record.early.setdefault(node, []).append((entry, value))
+        del record.early[node][:-_MOST_EARLY]
+
+
+def _faulty(record: HealthRecord, node: str, fault: tuple[str, int, Verdict | HealthEvent]) -> None:
+    """Keep what was not well: the last of it, which is for months on a machine that is, and for a day on one that flaps."""
+    kept = record.faults.setdefault(node, [])
+    kept.append(fault)
+    if len(kept) > 2 * _MOST_FAULTS:
+        del kept[:-_MOST_FAULTS]
+
+
+def _has_links(value: Verdict) -> bool:
+    return any(
+        e.name == "nvlinks_most" and e.value not in ("0", "not told") for e in value.evidence
+    )
+
+
+def _count(record: HealthRecord, node: str, entry: Recorded, value: Verdict) -> None:
+    """A verdict of the boot that runs: the latest of its check counts, unless it is from before a repair."""
+    at_us = entry.fact.valid_from
+    heard = Heard(id=entry.fact.key, seq=entry.seq, at_us=at_us, verdict=value)
     place = record.part(heard)
     check = (node, value.device, value.check)
     latest = record.verdicts.setdefault(node, {})
@@ -310,7 +376,7 @@ def _verdict(record: HealthRecord, entry: Recorded, value: Verdict) -> None:
         return
     latest[check] = heard
     if heard.fences:
-        record.owed.setdefault(place, {})[check] = None
+        record.owed.setdefault(place, {}).setdefault(check, False)
 
 
 def _older(value: Verdict, before: Verdict) -> bool:
@@ -322,8 +388,8 @@ def _older(value: Verdict, before: Verdict) -> bool:
 
 def _event(record: HealthRecord, entry: Recorded, value: HealthEvent) -> None:
     node = record.node(value.node)
-    _booted(record, node, value.boot)
-    record.faults.setdefault(node, []).append((entry.fact.key, entry.fact.valid_from, value))
+    _booted(record, node, value.boot, entry.fact.valid_from)
+    _faulty(record, node, (entry.fact.key, entry.fact.valid_from, value))
 
 
 def _move(record: HealthRecord, entry: Recorded, value: StateMove) -> None:
@@ -338,6 +404,10 @@ def _move(record: HealthRecord, entry: Recorded, value: StateMove) -> None:
         node=place[0], device=value.device, state=value.to_state, boot="", epoch=value.epoch,
         since_us=at_us,
     )  # fmt: skip
+    if value.to_state == "fenced":
+        for check, heard in record.verdicts.get(place[0], {}).items():
+            if heard.id in value.evidence and heard.waits and record.part(heard) == place:
+                record.owed.setdefault(place, {}).setdefault(check, True)
     if value.to_state == "healthy":
         record.owed.pop(place, None)
         if value.from_state not in ("suspect", "unknown"):
@@ -373,7 +443,9 @@ def _remedy(record: HealthRecord, entry: Recorded, value: Remedy) -> None:
 
 
 def _settled(before: Remedy, now: Remedy) -> bool:
-    """Whether what was known stands: a beginning that is heard late takes nothing back."""
+    """Whether what was known stands: a beginning that is heard late takes nothing back; a person may try again."""
+    if now.verified is None and now.by != AUTOMATION:
+        return before.verified is not None
     return now.verified is None and before.outcome not in ("waiting", now.outcome)
 
 

@@ -8,13 +8,25 @@ are what the states say: nothing else sets them or lets them go. It carries noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ouvrage.health.fences import Place, changes
 from ouvrage.health.fleet import Allowed, allowed
-from ouvrage.health.ladder import Step, Tried, next_step, runbook_of
-from ouvrage.health.record import WHOLE, HealthRecord, Heard, Try, height
+from ouvrage.health.ladder import Step, runbook_of
+from ouvrage.health.record import HealthRecord, Heard, Try, height
+from ouvrage.health.situation import (
+    Silence,
+    Situation,
+    beside_of,
+    is_busy,
+    is_idle,
+    next_for,
+    place_name,
+    silence_of,
+    window_of,
+    worst_owed,
+)
 from ouvrage.health.states import AUTOMATION, Standing, Wish, moved
 from ouvrage.health.tables import Thresholds
 from ouvrage.model.health import MaintenanceWindow, Paged, Remedy, StateMove
@@ -30,23 +42,11 @@ _MOST_MOVES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What is known: the ``record``, on which places work runs, what the owner turned on, and who is silent.
-
-    ``observed`` are machines that others run: there the ladder is a person. ``silent`` are nodes not heard of, for how long (µs).
-    """
-
-    record: HealthRecord
-    nodes: frozenset[str]
-    busy: frozenset[Place] = frozenset()
-    turned_on: frozenset[str] = frozenset()
-    observed: frozenset[str] = frozenset()
-    silent: Mapping[str, int] = field(default_factory=dict[str, int])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ordered:
-    """A rung that is to be climbed now on a place, for a check (``code`` and ``action``) that found it broken."""
+    """A rung that is to be climbed now on a place, for a check (``code`` and ``action``) that found it broken.
+
+    ``beside`` are GPUs that it may take along: they are held back, and nothing runs on them.
+    """
 
     place: Place
     rung: str
@@ -54,6 +54,7 @@ class Ordered:
     code: str
     action: str
     why: str
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +76,11 @@ def respond(situation: Situation, now_us: int, bounds: Thresholds) -> Response:
     """What is to be done at ``now_us``."""
     record = situation.record
     places = [place for place in record.places() if place[0] in situation.nodes]
-    fleet = _fleet(situation, places, now_us, bounds)
+    fleet, idle = _fleet(situation, places, now_us, bounds)
     courses = {
         place: _Course(
             situation=situation, now_us=now_us, bounds=bounds, fleet=fleet, place=place,
-            standing=record.standing(place),
+            standing=record.standing(place), takes_up=place == idle,
         )
         for place in places
     }  # fmt: skip
@@ -100,19 +101,30 @@ def respond(situation: Situation, now_us: int, bounds: Thresholds) -> Response:
 
 
 def _fleet(
-    situation: Situation, places: Iterable[Place], now_us: int, bounds: Thresholds
-) -> Allowed:
-    """Which machines may have something fenced now that has not been."""
+    situation: Situation, places: Sequence[Place], now_us: int, bounds: Thresholds
+) -> tuple[Allowed, Place | None]:
+    """Which machines may have something fenced now that has not been; the one place that is taken up since it is idle.
+
+    What waits for idleness never takes the room of what is broken, and one at a time is enough.
+    """
     record, wanting = situation.record, dict[str, str]()
     found = [(place, heard) for place in places for heard in record.against(place)[:1]]
-    found.sort(key=lambda each: (-height(each[1].verdict.action), each[1].at_us, each[0][0]))
+    found.sort(key=lambda each: (-height(each[1].asks), each[1].at_us, each[0][0]))
     for (node, device), heard in found:
         if record.standing((node, device)).state not in (*_LEFT_ALONE, "maintenance"):
             wanting.setdefault(node, heard.verdict.code or heard.verdict.check)
-    for node, for_us in sorted(situation.silent.items(), key=lambda each: -each[1]):
-        if for_us >= bounds.us("silence.fence") and node in situation.nodes:
+    for node in sorted({*situation.silent, *situation.unwatched} & situation.nodes):
+        silence = silence_of(situation, node, bounds)
+        if silence is not None and silence.fences:
             wanting.setdefault(node, "silent")
-    return allowed(wanting, record.fenced(), len(situation.nodes), now_us, bounds)
+    count = len(situation.nodes)
+    made = allowed(wanting, record.fenced(), count, now_us, bounds)
+    for place in (each for each in places if each[0] not in wanting and is_idle(situation, each)):
+        more = {**wanting, place[0]: record.due(place)[0].verdict.code}
+        also = allowed(more, record.fenced(), count, now_us, bounds)
+        if not also.stopped and place[0] not in also.waiting:
+            return also, place
+    return made, None
 
 
 def _untold(record: HealthRecord, page: Paged, now_us: int, bounds: Thresholds) -> bool:
@@ -124,50 +136,6 @@ def _untold(record: HealthRecord, page: Paged, now_us: int, bounds: Thresholds) 
 
 def _page(key: str, node: str | None, device: str | None, words: str, runbook: str | None) -> Paged:
     return Paged(key=key, node=node, device=device, words=words, runbook=runbook)
-
-
-def place_name(place: Place, record: HealthRecord) -> str:
-    """A place as a person calls it."""
-    node, device = place
-    name = record.machine(node).name
-    return name if device is None else f"{name} {device}"
-
-
-def worst_owed(record: HealthRecord, place: Place) -> Heard | None:
-    """What a place is repaired for: the gravest that is held against it, in this boot or before."""
-    owed = record.owing(place)
-    return max(owed, key=lambda each: height(each.verdict.action), default=None)
-
-
-def next_for(
-    record: HealthRecord, place: Place, turned_on: Collection[str], now_us: int,
-    bounds: Thresholds, *, observed: bool = False, failed: bool = False,
-) -> Step | None:  # fmt: skip
-    """The rung that is next on a place, None where nothing asks for one. ``failed``: the last one is known not to have helped."""
-    first = worst_owed(record, place)
-    history = [
-        Tried(
-            rung=each.remedy.rung, at_us=each.at_us, outcome=each.remedy.outcome,
-            verified=each.remedy.verified, dry_run=each.remedy.dry_run,
-        )
-        for each in record.tries.get(place, ())
-    ]  # fmt: skip
-    if failed:  # of the last one it is known by now, though not recorded yet
-        history = [*history[:-1], *(replace(each, verified=False) for each in history[-1:])]
-    action = first.verdict.action if first is not None else ""
-    return next_step(
-        action, history, now_us, turned_on, bounds,
-        rule=first.verdict.code if first else "", observer=observed,
-    )  # fmt: skip
-
-
-def window_of(record: HealthRecord, node: str, now_us: int) -> MaintenanceWindow | None:
-    """The window of maintenance that a node is in now."""
-    open_ = [
-        each for each in record.windows.values()
-        if each.node == node and not each.cancelled and each.from_us <= now_us < each.to_us
-    ]  # fmt: skip
-    return max(open_, key=lambda each: each.to_us, default=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,8 +153,10 @@ class _Course:
     pages: list[Paged] = field(default_factory=list[Paged])
     ordered: Ordered | None = None
     reason: str = ""
-    whole: bool = False
-    """Whether what comes next takes the whole machine along."""
+    beside: frozenset[str | None] = frozenset()
+    """What the rung that comes next, or is under way, takes along: the machine (None), or other GPUs."""
+    takes_up: bool = False
+    """Whether it is repaired now for what was due when idle."""
 
     def run(self) -> None:
         """Make every move that can be made now."""
@@ -200,6 +170,8 @@ class _Course:
                 return
             self.standing = found.standing
             self.moves.append(found.move)
+            if self.takes_up and found.move.to_state == "fenced":
+                return  # what it owes by that is known once it is recorded
 
     @property
     def record(self) -> HealthRecord:
@@ -221,7 +193,7 @@ class _Course:
 
     def _wish(self) -> Wish | None:
         state = self.standing.state
-        self.ordered, self.whole, self.reason = None, False, ""
+        self.ordered, self.beside, self.reason = None, frozenset(), ""
         if state in _LEFT_ALONE:
             self.reason = f"it is {state}: a person alone changes that"
             return None
@@ -261,12 +233,14 @@ class _Course:
         looked = self.record.looked(self.place)
         if against:
             return self._fence(state, against)
-        silent = self.situation.silent.get(self.place[0], 0) if self.place[1] is None else 0
-        if silent >= self.bounds.us("silence.unknown"):
-            return self._silent(state, silent)
+        silence = self._silence()
+        if silence is not None and self.place[1] is None:
+            return self._silent(state, silence)
+        if self.takes_up and not self.moves:
+            return self._fence(state, self.record.due(self.place))
         ill = [each for each in self.record.own(self.place) if each.verdict.verdict != "OK"]
         if ill:
-            self.reason = f"{ill[0].verdict.check}: {ill[0].verdict.verdict}"
+            self.reason = f"{ill[0].verdict.check}: {ill[0].verdict.verdict}" + self._later()
             if state == "suspect":
                 return None
             return self._to("suspect", _said(ill[0]), [each.id for each in ill], boot=_boot(ill))
@@ -278,6 +252,15 @@ class _Course:
             return self._to("verifying", "it is heard of again", ids, boot=_boot(looked))
         return self._to("healthy", "every check finds it well", ids, boot=_boot(looked))
 
+    def _later(self) -> str:
+        """What is done once it is idle, or would be."""
+        due = self.record.due(self.place)
+        if not due:
+            return ""
+        rung = due[0].verdict.at_drain
+        off = rung not in self.situation.turned_on or self.place[0] in self.situation.observed
+        return f"; {rung} once it is idle" + (", which is not turned on" if off else "")
+
     def _fence(self, state: str, against: list[Heard]) -> Wish | None:
         node, first = self.place[0], against[0]
         if node in self.fleet.waiting:
@@ -288,28 +271,29 @@ class _Course:
             return self._to("suspect", words, [h.id for h in against], boot=_boot(against))
         return self._to("fenced", _said(first), [h.id for h in against], boot=_boot(against))
 
-    def _silent(self, state: str, for_us: int) -> Wish | None:
-        minutes = for_us // 60_000_000
-        self.reason = f"not heard of for {minutes} min"
-        evidence = [f"silence/{self.place[0]}/{(self.now_us - for_us) // 1_000_000}"]
+    def _silence(self) -> Silence | None:
+        return silence_of(self.situation, self.place[0], self.bounds)
+
+    def _silent(self, state: str, silence: Silence) -> Wish | None:
+        minutes = silence.for_us // 60_000_000
+        self.reason = f"{silence.words} for {minutes} min"
+        evidence = [f"silence/{self.place[0]}/{(self.now_us - silence.for_us) // 1_000_000}"]
         if state != "unknown":
-            return self._to("unknown", "it is not heard of", evidence)
-        fence = for_us >= self.bounds.us("silence.fence")
-        if fence and self.place[0] not in self.fleet.waiting:
-            return self._to("fenced", f"silent for {minutes} min", evidence)
+            return self._to("unknown", silence.words, evidence)
+        if silence.fences and self.place[0] not in self.fleet.waiting:
+            return self._to("fenced", self.reason, evidence)
         return None
 
     def _broken(self, state: str) -> Wish | None:
         """Of something fenced: let it end what it does, then repair it, unless it is found well."""
-        silent = self.situation.silent.get(self.place[0], 0)
         well = self._found_well()
-        if well is not None and silent < self.bounds.us("silence.unknown"):
+        if well is not None and self._silence() is None:
             return self._to("verifying", "its checks find it well", well)
         if state == "fenced":
             return self._to("draining", "what runs there may end", self._evidence())
         if state == "awaiting_hands":
             return self._awaited()
-        if self._busy(self.place[1]):
+        if is_busy(self.situation, self.place):
             self._drains()
             return None
         return self._begin(self._step())
@@ -330,7 +314,7 @@ class _Course:
         if done is not None:
             return self._to("verifying", f"{done.remedy.by} did: {done.remedy.rung}", [_id(done)])
         step = self._step()
-        if step.hands or self._busy(self.place[1]) or not self._seen_again():
+        if step.hands or is_busy(self.situation, self.place) or not self._seen_again():
             self._call(step)
             return None
         return self._begin(step)
@@ -353,6 +337,7 @@ class _Course:
             return self._to("verifying", f"{done.remedy.rung} was done", [_id(done)])
         begun = next((each for each in self.tries if self._under_way(each)), None)
         if begun is not None and self.now_us - begun.at_us < self.bounds.us("ladder.step"):
+            self.beside = beside_of(self.record, self.place, begun.remedy.rung)
             self.reason = f"{begun.remedy.rung} is under way"
             return None
         if begun is not None:
@@ -365,15 +350,19 @@ class _Course:
         step = self._step()
         if step.hands:
             return self._to("awaiting_hands", step.why, self._evidence())
-        self.whole = step.rung in WHOLE
-        if self.whole and self._busy(None):
+        self.beside = beside_of(self.record, self.place, step.rung)
+        if any(is_busy(self.situation, (self.place[0], each)) for each in self.beside):
             self._drains()
+            return None
+        if not all(self._is_held(each) for each in self.beside):
+            self.reason = f"{step.rung}: what it takes along is held back first"
             return None
         first = self._first()
         self.reason = f"{step.rung}: {step.why}"
         self.ordered = Ordered(
             place=self.place, rung=step.rung, epoch=self.standing.epoch, why=step.why,
-            code=first.verdict.code if first else "", action=first.verdict.action if first else "",
+            code=first.verdict.code if first else "", action=first.asks if first else "",
+            beside=tuple(sorted(each for each in self.beside if each is not None)),
         )  # fmt: skip
         return None
 
@@ -393,7 +382,7 @@ class _Course:
         if not bad:
             words = "no check has found it well in time"
             return self._to("awaiting_hands", words, self._evidence())
-        if self._busy(self.place[1]):  # a person let work in meanwhile
+        if is_busy(self.situation, self.place):  # a person let work in meanwhile
             return self._to("awaiting_hands", "it is not well and work runs on it", [bad[0].id])
         return self._begin(self._step(failed=True))
 
@@ -442,12 +431,9 @@ class _Course:
             self.record, self.place, self.situation.turned_on, self.now_us, self.bounds,
             observed=observed, failed=failed,
         )  # fmt: skip
-        if step is not None:
-            return step
-        first = self._first()
-        action = first.verdict.action if first is not None else ""
-        why = f"{first.verdict.check} asks for {action}" if first else "nothing says what is wrong"
-        return Step(rung="person", dry_run=False, hands=True, why=why)
+        return step or Step(
+            rung="person", dry_run=False, hands=True, why="nothing says what is wrong"
+        )
 
     def _call(self, step: Step) -> None:
         """Call a person, once for each time that it comes to hands; say what would have been done."""
@@ -471,12 +457,10 @@ class _Course:
                 )
             )  # fmt: skip
 
-    def _busy(self, device: str | None) -> bool:
-        """Whether work runs on the device, or for None anywhere on the machine."""
-        node, busy = self.place[0], self.situation.busy
-        if device is None:
-            return any(place[0] == node for place in busy)
-        return (node, device) in busy
+    def _is_held(self, device: str | None) -> bool:
+        """Whether automation holds a part of the machine back already."""
+        held, node = self.record.held, self.place[0]
+        return any("automation" in held.get((node, each), {}) for each in {device, None})
 
     def _evidence(self) -> list[str]:
         """Ids for a move: what is held against it, else what it was moved for before."""
@@ -514,8 +498,8 @@ def _fences(
             continue
         why = course.moves[0].reason if course.moves else course.reason or course.standing.state
         wants.setdefault((node, device), why)
-        if course.whole:
-            wants.setdefault((node, None), why)
+        for each in course.beside:
+            wants.setdefault((node, each), why)
     held = [p for p, by in record.held.items() if "automation" in by and p[0] in situation.nodes]
     yield from changes(record.fences(), wants, held, AUTOMATION)
     for (node, device), course in courses.items():

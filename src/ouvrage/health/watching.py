@@ -168,10 +168,15 @@ def _counted(watch: Watch, verdict: str, look: Look, *, shadow: bool) -> Watch:
 
 def _another(watch: Watch, look: Look) -> bool:
     """Whether the last looks all say what the verdict says, and each of them for the same reason that is not its own."""
-    said = {(each.result.verdict, each.result.rule) for each in watch.looks[-_SAME:]}
-    held = "" if watch.result is None else watch.result.rule
+    said = {(each.result.verdict, *wants(each.result)) for each in watch.looks[-_SAME:]}
+    now = wants(look.result)
     full = len(watch.looks) >= _SAME and watch.verdict != OK
-    return full and said == {(watch.verdict, look.result.rule)} and look.result.rule != held
+    return full and said == {(watch.verdict, *now)} and now != wants(watch.result)
+
+
+def wants(result: CheckResult | None) -> tuple[str, str, str]:
+    """What a verdict stands on and asks for beside its word: its rule, its fence, what is due when idle."""
+    return ("", "none", "none") if result is None else (result.rule, result.fence, result.at_drain)
 
 
 def verified(watch: Watch, look: Look) -> Watch:
@@ -188,6 +193,7 @@ def stated(watch: Watch, node: str, epoch: int) -> Verdict:
     result = watch.result
     if result is None:
         raise ValueError("nothing was looked at")
+    well = watch.verdict == OK and not watch.shadow
     return Verdict(
         node=node,
         device=result.device,
@@ -200,5 +206,6 @@ def stated(watch: Watch, node: str, epoch: int) -> Verdict:
         boot=watch.boot,
         epoch=epoch,
         shadow=watch.shadow,
-        fence=result.fence if watch.shadow or watch.verdict == result.verdict else "none",
+        at_drain="none" if well else result.at_drain,
+        fence="none" if well else result.fence,
     )

@@ -93,12 +93,13 @@ class Verdict:
 
     ``code`` names the rule or the error's number, ``action`` what it asks for. ``boot`` and ``epoch`` say what the
     verdict knew: one of an older boot or epoch moves nothing. ``shadow``: the rule is on trial and only reports.
-    ``fence`` is one of ``FENCES``, and keeps new work away also where the verdict is no CRITICAL.
+    ``at_drain`` is what it asks for once the work on it has ended, ``fence`` one of ``FENCES``: what came before these
+    two asked for nothing later, and was fenced by its word and action alone.
     """
 
     KIND: ClassVar[str] = "health.verdict"
     VERSION: ClassVar[int] = 1
-    LATER: ClassVar[Mapping[str, object]] = {"fence": "none"}
+    LATER: ClassVar[Mapping[str, object]] = {"at_drain": "none", "fence": "none"}
 
     node: str
     device: str | None
@@ -111,6 +112,7 @@ class Verdict:
     boot: str
     epoch: int
     shadow: bool
+    at_drain: str = "none"
     fence: str = "none"
 
 

@@ -20,6 +20,7 @@ from ouvrage.server.services.attempts import End, end, end_job
 from ouvrage.server.services.holds import ALWAYS, hopeless
 from ouvrage.server.services.leasing import end_lease
 from ouvrage.server.services.snapshots import Holding, snapshot_of
+from ouvrage.server.services.strangers import waits_for_proof
 from ouvrage.server.wakes import ENGINE
 from ouvrage.store.platform.claims import take_claim
 from ouvrage.store.platform.selling import change_lease, lease_of
@@ -92,6 +93,9 @@ class Embedded:
     platform: Platform
     token: str
     holding: list[Holding] = field(default_factory=lambda: list(ALWAYS))
+
+    def __post_init__(self) -> None:
+        self.holding.append(waits_for_proof(self.platform))
 
     def submit(self, tx: Transaction, job: JobRow) -> None:
         """Nothing more than its row: every look sees it."""

@@ -17,9 +17,11 @@ import structlog
 from ouvrage.adapters.health_owner import OwnerFile
 from ouvrage.adapters.health_tables import thresholds
 from ouvrage.base.grades import Grade
+from ouvrage.base.time import MINUTE
 from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord
-from ouvrage.health.response import Ordered, Response, Situation, place_name, respond
+from ouvrage.health.response import Ordered, Response, respond
+from ouvrage.health.situation import Situation, place_name
 from ouvrage.health.states import AUTOMATION
 from ouvrage.ledger.facts import Fact
 from ouvrage.model.health import Remedy, StateMove
@@ -27,8 +29,9 @@ from ouvrage.server.context import SERVER, Platform
 from ouvrage.server.engine import stop
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.blaming import blame_late
+from ouvrage.server.services.node_health import WATCH
 from ouvrage.server.wakes import ENGINE, HEALTH
-from ouvrage.store.platform.claims import take_claim
+from ouvrage.store.platform.claims import moments, take_claim
 from ouvrage.store.platform.machines import all_nodes, all_runners, set_fence
 from ouvrage.store.platform.work import AttemptRow, open_attempts
 from ouvrage.store.transaction import Transaction
@@ -52,12 +55,27 @@ class HealthLoop:
     platform: Platform
     token: str
     cycle: Cycle | None = None
+    monotonic: Callable[[], int] | None = None
     owner: OwnerFile = field(init=False)
-    started_us: int = field(init=False)
+    listens_us: int = field(init=False)
+    """Since when it hears of nodes: silence before that is our own."""
+    _last: tuple[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.owner = OwnerFile(self.platform.state_dir)
-        self.started_us = self.platform.clock()
+        self.listens_us = self.platform.clock()
+        self._last = (self.listens_us, self._monotonic())
+
+    def _monotonic(self) -> int:
+        return (self.monotonic or self.platform.monotonic)()
+
+    def _listens(self, now_us: int) -> int:
+        """Since when it hears of nodes: a clock that jumped, or a machine that slept, begins anew."""
+        (last, steady), now = self._last, (now_us, self._monotonic())
+        self._last = now
+        if abs(now[0] - last - (now[1] - steady)) > MINUTE:
+            self.listens_us = now_us
+        return self.listens_us
 
     def look(self) -> Response | None:
         """Look once; None where another process does."""
@@ -93,11 +111,15 @@ class HealthLoop:
     ) -> Situation:
         rows, runners = all_nodes(tx.connection), all_runners(tx.connection)
         silent: dict[str, int] = {}
+        unwatched: dict[str, int] = {}
+        watches, since = moments(tx.connection, WATCH), self._listens(tx.now_us)
         for row in rows:
-            runner = runners.get(row.node)
+            runner, heard = runners.get(row.node), known.machine(row.node).heard
             # Of what nothing ever looks at, silence says nothing.
-            if runner is not None and known.machine(row.node).heard:
-                silent[row.node] = tx.now_us - max(runner.seen_us, self.started_us)
+            if runner is not None and heard:
+                silent[row.node] = tx.now_us - max(runner.seen_us, since)
+            if heard and row.node in watches and row.name not in owner.unwatched:
+                unwatched[row.node] = tx.now_us - max(watches[row.node], since)
         return Situation(
             record=known,
             nodes=frozenset(row.node for row in rows),
@@ -109,6 +131,7 @@ class HealthLoop:
             turned_on=owner.turned_on - (frozenset() if self.cycle else BY_SERVER),
             observed=frozenset(row.node for row in rows if row.name in owner.observed),
             silent=silent,
+            unwatched=unwatched,
         )
 
     def _cycled(self, ordered: Ordered, names: Mapping[str, str]) -> None:
@@ -187,7 +210,7 @@ def _stopped(
         against = known.against((move.node, move.device))
         if move.to_state != "fenced" or not against:
             continue
-        if against[0].verdict.action not in _ENDS_WORK:
+        if against[0].asks not in _ENDS_WORK:
             continue
         for attempt in running:
             if attempt.node == move.node and _on(attempt, move):

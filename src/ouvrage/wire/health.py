@@ -42,13 +42,17 @@ class NodeFactsTaken(Answer):
 
 
 class RungOrdered(Answer):
-    """A rung that a node is to climb by itself: for a ``device``, or null for all of it; ``epoch`` comes back with its remedy."""
+    """A rung that a node is to climb by itself: for a ``device``, or null for all of it; ``epoch`` comes back with its remedy.
+
+    ``beside`` are GPUs that are held back with it: a reset that would take any other along is refused.
+    """
 
     device: str | None
     rung: str
     epoch: int
     code: str
     why: str
+    beside: list[str] = Field(default_factory=list[str])
 
 
 class NodeDuties(Answer):

@@ -2,7 +2,7 @@
 
 Decides the order of a GPU's reset: its NVLink domain is looked up, our own probes let go and the services that hold GPUs open are stopped,
 nobody may be left who holds one, then it is reset, and what was stopped is started again whatever happened. Nobody is killed: whoever holds a
-GPU makes the rung refused. A reboot is proved by another boot id, which only the next start can see; the intent lies on the disk before.
+GPU makes the rung refused. Which services are stopped lies on the disk before. A reboot is proved by another boot id, which only the next start can see; the intent lies on the disk before.
 """
 
 from __future__ import annotations
@@ -38,17 +38,21 @@ COMMS = frozenset(
 FABRIC = "nvidia-fabricmanager"
 """Stopped as well where a whole domain is reset."""
 
-INTENT = "rung.json"
+INTENT, STOPPED = "rung.json", "stopped.json"
 _LOOKS, _PAUSE_S = 20, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """A rung that was ordered: for a GPU, or None for the machine; ``epoch`` goes back with the remedy."""
+    """A rung that was ordered: for a GPU, or None for the machine; ``epoch`` goes back with the remedy.
+
+    ``beside`` are GPUs that nothing is placed on meanwhile either.
+    """
 
     device: str | None
     rung: str
     epoch: int
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,7 @@ def climb(
     """Climb it. ``quiet`` tells our own probes of the driver to let go, or to begin again; ``pause`` waits so many seconds."""
     try:
         if rung.rung == "gpu_reset":
-            return _reset(rung, machine, quiet, pause)
+            return _reset(rung, machine, state, quiet, pause)
         if rung.rung == "diagnostic":
             return Climbed(outcome="done", why=machine.diagnose(rung.device))
         if rung.rung == "reboot":
@@ -77,15 +81,22 @@ def climb(
 
 
 def _reset(
-    rung: Rung, machine: MachinePort, quiet: Callable[[bool], None], pause: Callable[[float], None]
-) -> Climbed:
+    rung: Rung, machine: MachinePort, state: Path, quiet: Callable[[bool], None],
+    pause: Callable[[float], None],
+) -> Climbed:  # fmt: skip
     if rung.device is None:
         return Climbed(outcome="refused", why="no GPU is named to be reset")
     devices = [rung.device, *machine.tied(rung.device)]
+    free = sorted({*devices[1:]} - {*rung.beside})
+    if free:
+        words = f"a reset takes {', '.join(free)} along, which may get new work"
+        return Climbed(outcome="refused", why=words[:300])
     stopped: list[str] = []
     quiet(True)
     try:
-        names = (*SERVICES, *((FABRIC,) if len(devices) > 1 else ()))
+        names = [*SERVICES, *((FABRIC,) if len(devices) > 1 else ())]
+        names = [name for name in names if machine.runs_service(name)]
+        write_intent(state, {"boot": machine.boot(), "services": names}, STOPPED)
         stopped.extend(name for name in names if machine.stop_service(name))
         held = _still_held(devices, machine, pause)
         if held:
@@ -95,6 +106,7 @@ def _reset(
     finally:
         quiet(False)
         _start_again(stopped, machine)
+        (state / STOPPED).unlink(missing_ok=True)
 
 
 def _still_held(
@@ -140,11 +152,28 @@ def _reboot(rung: Rung, machine: MachinePort, state: Path) -> Climbed:
     return Climbed(outcome="waiting", why="the system was asked to reboot")
 
 
-def write_intent(state: Path, intent: Mapping[str, object]) -> None:
+def start_what_was_stopped(state: Path, machine: MachinePort) -> None:
+    """Start the services again that a reset stopped which was cut short. Raises ``NotDone``; then it is tried again later."""
+    path = state / STOPPED
+    try:
+        told = json.loads(path.read_bytes())
+        services = [name for name in told["services"] if name in (*SERVICES, FABRIC)]
+        before = told["boot"]
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError):
+        path.unlink(missing_ok=True)
+        return
+    if machine.boot() == before:  # a boot starts them by itself
+        _start_again(services, machine)
+    path.unlink(missing_ok=True)
+
+
+def write_intent(state: Path, intent: Mapping[str, object], name: str = INTENT) -> None:
     """Bring an intent to the disk before anything is touched."""
     from ouvrage.store.samples import write_whole
 
-    write_whole(state / INTENT, (json.dumps(intent) + "\n").encode())
+    write_whole(state / name, (json.dumps(intent) + "\n").encode())
 
 
 def resumed(state: Path, machine: MachinePort) -> tuple[Rung, Climbed] | None:

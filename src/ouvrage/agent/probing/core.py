@@ -32,7 +32,7 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.time import MINUTE
 from ouvrage.health.findings import unknown
 from ouvrage.health.timekeeping import step_between
-from ouvrage.health.watching import Look, Watch, looked, stated, verified
+from ouvrage.health.watching import Look, Watch, looked, stated, verified, wants
 from ouvrage.health.xid import Rules
 from ouvrage.ledger.kinds import payload_of
 from ouvrage.ledger.stated import Stated
@@ -232,6 +232,8 @@ class Core:
         said = stated(watch, self.node, self.epoch)
         if self._settings.observer and said.action in RUNGS:
             said = replace(said, action="person")
+        if self._settings.observer:
+            said = replace(said, at_drain="none")
         ago_us = max(0, answer.monotonic_us - watch.since_us)
         self._facts.append(
             Stated(
@@ -353,8 +355,8 @@ def _not_well_yet(before: Watch, after: Watch, result: CheckResult) -> Watch:
 
 def _says(watch: Watch) -> tuple[Any, ...]:
     """What makes a verdict another one: its word, the rule it stands on, whether it is on trial."""
-    rule = "" if watch.result is None else watch.result.rule
-    return watch.verdict, watch.shadow, rule if watch.verdict != OK or watch.shadow else ""
+    told = wants(watch.result) if watch.verdict != OK or watch.shadow else wants(None)
+    return watch.verdict, watch.shadow, *told
 
 
 def _unnamed(key: Key) -> CheckResult:

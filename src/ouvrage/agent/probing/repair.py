@@ -22,9 +22,17 @@ from ouvrage.adapters.clock import new_id, now_us
 from ouvrage.adapters.health_owner import owner_in
 from ouvrage.adapters.home import source_id
 from ouvrage.adapters.machine_commands import MachineCommands
-from ouvrage.adapters.machine_port import MachinePort
+from ouvrage.adapters.machine_port import MachinePort, NotDone
 from ouvrage.agent.probing.alone import look
-from ouvrage.agent.probing.climbing import INTENT, Climbed, Rung, climb, resumed
+from ouvrage.agent.probing.climbing import (
+    INTENT,
+    STOPPED,
+    Climbed,
+    Rung,
+    climb,
+    resumed,
+    start_what_was_stopped,
+)
 from ouvrage.agent.probing.deliver import STORE
 from ouvrage.agent.probing.spool import Spool
 from ouvrage.agent.probing.verifying import ask_to_verify, keep_epoch, keep_hands_off
@@ -61,6 +69,14 @@ class Repair:
 
     def resume(self) -> bool:
         """Tell how a rung ended that was under way when the machine went down; whether there was one."""
+        if (
+            self.state / STOPPED
+        ).exists():  # nobody else repairs now: whoever stopped them was cut short
+            keep_hands_off(self.state, False)
+            try:
+                start_what_was_stopped(self.state, self.machine)
+            except NotDone as error:
+                sys.stderr.write(f"ouvrage agent: {error}\n")
         found = resumed(self.state, self.machine)
         if found is None:
             return False
@@ -139,7 +155,9 @@ def from_server(state: Path, url: str, ca: str | None) -> Callable[[], Duties]:
         return Duties(
             epoch=told.epoch,
             rungs=tuple(
-                Rung(device=each.device, rung=each.rung, epoch=each.epoch)
+                Rung(
+                    device=each.device, rung=each.rung, epoch=each.epoch, beside=tuple(each.beside)
+                )
                 for each in told.ordered
                 if each.rung in BY_ITSELF
             ),
@@ -164,7 +182,7 @@ def by_itself(
         return Duties(
             epoch=record.machine(node).moves,
             rungs=tuple(
-                Rung(device=each.place[1], rung=each.rung, epoch=each.epoch)
+                Rung(device=each.place[1], rung=each.rung, epoch=each.epoch, beside=each.beside)
                 for each in found.ordered
                 if each.rung in BY_ITSELF
             ),

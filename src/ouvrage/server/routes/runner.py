@@ -89,7 +89,7 @@ def _orders(platform: Platform, given: Given, node: str, told: runner.Standings)
 @router.get("/v1/runner/health", **acts(NODE))
 def health(platform: PlatformDep, actor: NodeDep) -> NodeDuties:
     """What a node is to do about its own health: the epoch to name, rungs to climb, what to verify."""
-    return node_health.duties(platform, actor, owner_in(platform.state_dir).turned_on)
+    return node_health.duties(platform, actor, owner_in(platform.state_dir))
 
 
 @router.post("/v1/runner/events", **acts(NODE))

@@ -10,11 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.time import DAY
+from ouvrage.health.ladder import AUTOMATIC
+from ouvrage.health.states import AUTOMATION
 from ouvrage.ledger.admission import admit
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import read
 from ouvrage.metering.exchange import Exported
 from ouvrage.model.health import (
+    ACTIONS,
+    FENCES,
+    VERDICTS,
     HealthEvent,
     NodeCertificate,
     NodeInventory,
@@ -37,6 +43,7 @@ SUBJECT = "node:"
 STATES_OF_A_NODE = (Verdict, HealthEvent, NodeInventory, NodeCertificate, NodePatched, Remedy)
 """What a node may state."""
 
+_LONGEST_BOOT_US = 100 * 366 * DAY
 _KINDS = frozenset(kind.KIND for kind in STATES_OF_A_NODE)
 
 
@@ -66,8 +73,28 @@ def _fault(fact: Fact, node: NodeRow, own_source: str) -> str | None:
     if fact.corrects is not None:
         return "a node corrects nothing"
     value: Any = read(fact)
-    if getattr(value, "node", None) not in (node.node, node.name):
+    own = (node.node, node.name)
+    if getattr(value, "node", None) not in own or fact.subject.removeprefix(SUBJECT) not in own:
         return "it is about another node"
+    if isinstance(value, Verdict):
+        return _verdict_fault(value)
+    return _remedy_fault(value) if isinstance(value, Remedy) else None
+
+
+def _verdict_fault(said: Verdict) -> str | None:
+    if said.verdict not in VERDICTS or not {said.action, said.at_drain} <= {*ACTIONS} or said.fence not in FENCES:  # fmt: skip
+        return "it uses words that no verdict has"
+    if not said.boot or not 0 <= said.since_us <= _LONGEST_BOOT_US or said.epoch < 0:
+        return "no boot can have seen that"
+    return None
+
+
+def _remedy_fault(said: Remedy) -> str | None:
+    """A node tells what it climbed by itself: a person's work, and whether it helped, are not its to say."""
+    if said.rung not in AUTOMATIC or said.outcome not in ("waiting", "done", "failed", "refused"):
+        return "it is no rung that a node climbs"
+    if said.by != AUTOMATION or said.dry_run or said.verified is not None:
+        return "it says what others did or found"
     return None
 
 

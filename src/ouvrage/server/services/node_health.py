@@ -10,17 +10,20 @@ from typing import Any
 
 from ouvrage.adapters.health_owner import owner_in
 from ouvrage.adapters.health_tables import thresholds
-from ouvrage.base.time import DAY
+from ouvrage.base.time import DAY, MINUTE
 from ouvrage.health import by_hand
 from ouvrage.health.account import account_of, account_plain
 from ouvrage.health.by_hand import ByHand, called_off, facts_of
+from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord
-from ouvrage.health.response import Situation, respond
+from ouvrage.health.response import respond
+from ouvrage.health.situation import Situation
 from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import unreadable
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.meant import node_meant
+from ouvrage.store.platform.claims import moments, note_moment
 from ouvrage.store.platform.machines import NodeRow
 from ouvrage.store.platform.work import open_attempts
 from ouvrage.store.transaction import Transaction
@@ -32,17 +35,26 @@ from ouvrage.wire.health import (
     RungOrdered,
 )
 
+WATCH = "watch:"
+"""Before a node's id: the name under which it is noted when its watch asked."""
+_NOTED_US = MINUTE
 
-def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeDuties:
+
+def duties(platform: Platform, actor: Actor, owner: Owner) -> NodeDuties:
     """What a node is to climb by itself now, and what its checks are to verify."""
     node, now_us = actor.id, platform.clock()
+    watched(platform, node)
     with platform.reading() as connection, platform.health.at(connection) as known:
         busy = frozenset(
             (each.node, device)
             for each in open_attempts(connection)
             for device in (each.placed.devices or (None,))
         )
-        situation = Situation(record=known, nodes=frozenset({node}), busy=busy, turned_on=turned_on)
+        observed = known.machine(node).name in owner.observed
+        situation = Situation(
+            record=known, nodes=frozenset({node}), busy=busy, turned_on=owner.turned_on,
+            observed=frozenset({node} if observed else ()),
+        )  # fmt: skip
         found = respond(situation, now_us, thresholds())
         verify = [
             device
@@ -55,7 +67,7 @@ def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeD
             ordered=[
                 RungOrdered(
                     device=each.place[1], rung=each.rung, epoch=each.epoch, code=each.code,
-                    why=each.why,
+                    why=each.why, beside=list(each.beside),
                 )
                 for each in found.ordered
                 # What would only follow from a move that is not recorded yet is not ordered yet.
@@ -63,6 +75,16 @@ def duties(platform: Platform, actor: Actor, turned_on: frozenset[str]) -> NodeD
             ],
             verify=verify,
         )  # fmt: skip
+
+
+def watched(platform: Platform, node: str) -> None:
+    """A node's watch has asked: note it, once in a while. Of one that never asks, silence says nothing."""
+    name, now_us = f"{WATCH}{node}", platform.clock()
+    with platform.reading() as connection:
+        before = moments(connection, name).get("", 0)
+    if not before <= now_us < before + _NOTED_US:
+        with platform.writing() as tx:
+            note_moment(tx.connection, name, tx.now_us)
 
 
 def told(platform: Platform, actor: Actor, name: str, days: int) -> NodeHealthTold:

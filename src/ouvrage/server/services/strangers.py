@@ -7,7 +7,7 @@ from the node, through whoever keeps it running.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ouvrage.base.errors import OuvrageError
@@ -24,12 +24,17 @@ from ouvrage.model.health import (
     NodeInventory,
 )
 from ouvrage.model.selling import OfferOverridden, OwnOffer
+from ouvrage.placement.snapshot import Hold
 from ouvrage.server.authorise import authorise, is_owner_side
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import conflict, unreadable
 from ouvrage.server.recording import audited
 from ouvrage.server.services.meant import node_meant
+from ouvrage.server.services.snapshots import Holds
 from ouvrage.store.platform.machines import NodeRow, all_nodes, node_called
+from ouvrage.store.platform.selling import offers_by_id
+from ouvrage.store.platform.tenancy import owners_organisation
+from ouvrage.store.platform.work import JobRow
 from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.work import NewOffer, NewProofs, ProofsTaken
 
@@ -171,16 +176,47 @@ def refuse_unproven(
     connection: Connection, platform: Platform, actor: Actor, terms: OwnOffer, now_us: int
 ) -> None:
     """Refuse a tenant's new work under an offer to strangers whose machines are no longer proven for them."""
-    if terms.audience != PUBLIC or is_owner_side(actor):
-        return
-    subject = f"offer:{terms.offer}"
-    if platform.store.records(subject=subject, kind=OfferOverridden.KIND):
-        return
-    rows = [row for node in terms.nodes if (row := node_called(connection, node)) is not None]
-    if any(against(platform, row, terms.isolation, now_us) for row in rows):
+    if not is_owner_side(actor) and _is_unproven(connection, platform, terms, now_us):
         raise conflict(
             "offer/unproven",
-            f"{terms.name} takes no new work for now: its machines wait for an audit",
+            _waits(terms),
             hint="what runs goes on; try again later, or another offer: ouvrage offer list",
             field="offer",
         )
+
+
+def _waits(terms: OwnOffer) -> str:
+    return f"{terms.name} takes no new work for now: its machines wait for an audit"
+
+
+def _is_unproven(connection: Connection, platform: Platform, terms: OwnOffer, now_us: int) -> bool:
+    """Whether an offer to strangers is met from machines that are not proven now, and nobody took that on themselves."""
+    subject = f"offer:{terms.offer}"
+    if terms.audience != PUBLIC or platform.store.records(
+        subject=subject, kind=OfferOverridden.KIND
+    ):
+        return False
+    rows = [row for node in terms.nodes if (row := node_called(connection, node)) is not None]
+    return any(against(platform, row, terms.isolation, now_us) for row in rows)
+
+
+def waits_for_proof(platform: Platform) -> Callable[[Connection, Sequence[JobRow], int], Holds]:
+    """What keeps back tenants' jobs that waited already when the machines of their offer to strangers ceased to be proven."""
+
+    def holds(connection: Connection, waiting: Sequence[JobRow], now_us: int) -> Holds:
+        offers = offers_by_id(connection, {job.offer for job in waiting if job.offer})
+        bad = {
+            offer: _waits(row.terms)
+            for offer, row in offers.items()
+            if _is_unproven(connection, platform, row.terms, now_us)
+        }
+        if not bad:
+            return {}
+        own = owners_organisation(connection)
+        return {
+            job.job: [Hold(kind="held", words=bad[job.offer])]
+            for job in waiting
+            if job.offer in bad and (own is None or job.org != own.org)
+        }
+
+    return holds

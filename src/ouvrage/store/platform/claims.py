@@ -34,6 +34,18 @@ def put_claim(connection: Connection, name: str, token: str, *, now_us: int, for
     connection.execute(insert(claims).values(name=name, token=token, expires_us=now_us + for_us))
 
 
+def note_moment(connection: Connection, name: str, now_us: int) -> None:
+    """Note when a name was heard of last: a claim that nobody holds, whose end is that moment."""
+    put_claim(connection, name, "", now_us=now_us, for_us=0)
+
+
+def moments(connection: Connection, prefix: str) -> dict[str, int]:
+    """When each name of a prefix was heard of last, by what stands after the prefix."""
+    like = claims.c.name.startswith(prefix, autoescape=True)
+    rows = connection.execute(select(claims).where(like))
+    return {row.name.removeprefix(prefix): row.expires_us for row in rows}
+
+
 def claimant(connection: Connection, name: str, now_us: int) -> str | None:
     """Whose claim holds now."""
     holds = (claims.c.name == name) & (claims.c.expires_us > now_us)
