@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -75,36 +76,51 @@ def test_a_job_is_placed_by_slurm_and_runs_in_the_sandbox(fleet: tuple[Home, Run
     assert node in ("n1", "n2")
     assert account.endswith("-main")
     assert "EUR" in _good(owner("usage")).out
-
-    submitted = owner(
-        "job", "submit", "--offer", "standard", "--name", "long", "--", "sleep", "600"
-    )
-    assert submitted.code == 0, submitted.err
-    _until(
-        owner,
-        working,
-        "job",
-        "show",
-        "long",
-        "--json",
-        holds=lambda said: said.json["state"] == "running",
-    )
-    _good(owner("job", "cancel", "long"))
-    said = _until(
-        owner,
-        working,
-        "job",
-        "show",
-        "long",
-        "--json",
-        holds=lambda said: said.json["state"] == "cancelled",
-    )
-    assert said.json["last"]["outcome"] == "cancelled"
-    until(
-        lambda: not lab.run("squeue", "-h", "-u", PLACES_USER).strip(), lambda: "its place is free"
-    )
+    _cancelled(owner, working)
     books = replace(
-        owner, environment={**owner.environment, "OUVRAGE_HOME": str(working.at / "state")}
+        owner,
+        path=working.at / "state",
+        environment={
+            **owner.environment,
+            **lab.environment,
+            "OUVRAGE_HOME": str(working.at / "state"),
+        },
     )
+    _plain_jobs_are_billed_and_ours_not_twice(books, working, shown["last"]["attempt"])
     verified = books("verify")
     assert verified.code == 0, verified.out
+
+
+def _cancelled(owner: Home, working: Runners) -> None:
+    _good(owner("job", "submit", "--offer", "standard", "--name", "long", "--", "sleep", "600"))
+    show = ("job", "show", "long", "--json")
+    _until(owner, working, *show, holds=lambda said: said.json["state"] == "running")
+    _good(owner("job", "cancel", "long"))
+    said = _until(owner, working, *show, holds=lambda said: said.json["state"] == "cancelled")
+    assert said.json["last"]["outcome"] == "cancelled"
+    queue = ("squeue", "-h", "-u", PLACES_USER)
+    until(lambda: not working.lab.run(*queue).strip(), lambda: "its place is free")
+
+
+def _plain_jobs_are_billed_and_ours_not_twice(books: Home, working: Runners, attempt: str) -> None:
+    """What people submit with sbatch comes from accounting; what held our places is there too, and is a lease already."""
+    lab = working.lab
+    plain = lab.submit("sleep 2", "--partition=fleet", "--account=vision")
+    lab.finished([plain])
+    lab.settled()
+    _good(books("fleet", "adopt", "--since", "1h"))
+    _good(books("fleet", "rate", "fleet", "--per", "cpu", "--price", "3600/h"))
+    today = datetime.now(timezone.utc).date()
+    period = f"{today - timedelta(days=1)}..{today + timedelta(days=2)}"
+    report = _good(books("fleet", "report", "--json", "--period", period)).json
+    assert len(report["own"]) == 2
+    billed = {each["account"]: each for each in report["accounts"]}
+    assert {"vision"} <= billed.keys()
+    assert report["drafts"].keys() == {
+        "physics"
+    }  # the tenant of the plain job's account, and not the platform's own
+    told = _good(books("fleet", "report", "--period", period)).out
+    assert "2 jobs held places for this platform's own attempts" in told
+    placed = [str(fact) for fact in books.facts() if fact[3] == "cluster.placed"]
+    assert len(placed) == 2
+    assert any(attempt in fact for fact in placed)

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.base.time import SECOND
 
 VERSION = "v0.0.38"
 _GPUS = re.compile(r"gpu[^()]*\(IDX:([0-9][0-9,-]*)\)")
@@ -38,7 +39,7 @@ class Denied(Exception):
 class Given:
     """A job as the controller describes it. ``gpus`` and ``cores`` are Slurm's numbers on its one ``node``.
 
-    ``preempt_us``: since when it is to make room (None: it isn't).
+    ``preempt_us``: since when it is to make room (None: it isn't). Accounting has the same job under ``cluster``, its number and ``submit_us``.
     """
 
     number: int
@@ -50,6 +51,8 @@ class Given:
     cores: tuple[tuple[int, int], ...]
     memory_mib: int
     preempt_us: int | None
+    cluster: str
+    submit_us: int
 
 
 class Rest:
@@ -170,7 +173,9 @@ def _given(job: Any) -> Given:
         gpus=_indices(job.get("gres_detail") or []),
         cores=_cores(first.get("sockets") or {}),
         memory_mib=first.get("memory_allocated") or 0,
-        preempt_us=preempt * 1_000_000 or None,
+        preempt_us=preempt * SECOND or None,
+        cluster=job.get("cluster") or "",
+        submit_us=(job.get("submit_time") or 0) * SECOND,
     )
 
 

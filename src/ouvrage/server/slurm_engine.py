@@ -27,6 +27,7 @@ from ouvrage.server.engine import PLACEMENT, Observed, cancel_job
 from ouvrage.server.services.attempts import end_job
 from ouvrage.server.services.holds import ALWAYS, hopeless
 from ouvrage.server.services.snapshots import POLICY, Holding, snapshot_of
+from ouvrage.server.services.strangers import waits_for_proof
 from ouvrage.server.slurm_asking import asked_for, partition_of
 from ouvrage.server.slurm_drains import RESUME, step, withheld
 from ouvrage.server.slurm_seen import Seen, Settling, mine
@@ -109,6 +110,9 @@ class OnSlurm:
     _accounts: dict[str, str] = field(default_factory=dict[str, str])
     _trouble: str = ""
     _all_next_us: int = 0
+
+    def __post_init__(self) -> None:
+        self.holding.append(waits_for_proof(self.platform))
 
     def submit(self, tx: Transaction, job: JobRow) -> None:
         """Nothing more than its row: every look sees it."""

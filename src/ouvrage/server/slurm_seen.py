@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from ouvrage.adapters.slurm_commands import Accounted, Queued, SlurmNode
 from ouvrage.adapters.slurm_rest import Given
 from ouvrage.base.time import SECOND
+from ouvrage.model.fleet import ClusterPlaced
 from ouvrage.model.machines import FenceSet
 from ouvrage.model.selling import OwnOffer, Placed
 from ouvrage.model.work import AttemptOrdered
@@ -194,7 +196,7 @@ class Settling:
             attempt=row.attempt, job=job.job, number=job.attempts + 1, lease=self.platform.ids(), placed=placed,
             why=f"Slurm gave it {given.node} as job {slurm.number}",
         )  # fmt: skip
-        tx.note([order(self.platform, tx, job, ordered)])
+        tx.note([order(self.platform, tx, job, ordered), self._at_slurm(row.attempt, given)])
         self._note(
             row,
             state="placed",
@@ -208,6 +210,19 @@ class Settling:
             self.nodes.add(node.node)
         else:
             self._never_started(row, fault)
+
+    def _at_slurm(self, attempt: str, given: Given) -> Any:
+        """The fact that a job of Slurm's is a place of ours: accounting tells of it too."""
+        placed = ClusterPlaced(
+            cluster=given.cluster, job=str(given.number), submit_us=given.submit_us, attempt=attempt
+        )
+        return stated(
+            self.platform,
+            placed,
+            subject=attempt,
+            natural=f"attempt/{attempt}/slurm",
+            at_us=given.submit_us,
+        )
 
     def _unfit(self, node: NodeRow, placed: Placed, slurm: Queued) -> str | None:
         """Why a place cannot be used, although it is one."""
