@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from ouvrage.server.slurm_settings import SlurmSettings
+from ouvrage.server.slurm.settings import SlurmSettings
 from ouvrage.store.platform.slurm_tables import slurm_jobs
 from ouvrage.store.platform.work import AttemptRow, attempts_of
 from ouvrage.wire.places import name_of

@@ -8,6 +8,7 @@ Commands and fields are those of https://slurm.schedmd.com/ (22.05 and later).
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import SECOND
 
 _SECONDS = 30
+_KILL_WAIT = re.compile(r"^KillWait\s*=\s*([0-9]{1,6}) sec", re.MULTILINE)
 _SACCTMGR = ("sacctmgr", "-i", "-Q")
 _QUEUE = ("JobID", "Name", "State", "PreemptTime", "EndTime", "RestartCnt", "NodeList", "Reason")
 _NODES = ("NodeList", "Partition", "StateLong", "Sockets", "Cores", "Threads", "Reason")
@@ -115,6 +117,11 @@ class Commands:
         """The number of a new job. Its words are the same as those of ``sbatch``."""
         said = self._run("sbatch", "--parsable", f"--uid={self._user}", *options, text=script)
         return int(said.strip().partition(";")[0])
+
+    def kill_wait_us(self) -> int:
+        """How long Slurm waits from its SIGTERM to its SIGKILL."""
+        found = _KILL_WAIT.search(self._run("scontrol", "show", "config"))
+        return int(found[1]) * SECOND if found else 0
 
     def drain(self, node: str, reason: str) -> None:
         """Give a node no new job; what runs there goes on."""

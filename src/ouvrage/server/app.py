@@ -116,7 +116,7 @@ def engine_of(platform: Platform, token: str) -> Engine:
     """Who gives out places: this platform itself, or the Slurm that its owner named. What speaks to that is loaded only then."""
     if platform.settings.slurm is None:
         return Embedded(platform=platform, token=token)
-    from ouvrage.server.slurm_engine import on_slurm
+    from ouvrage.server.slurm.engine import on_slurm
 
     return on_slurm(platform, token, platform.settings.slurm)
 

@@ -17,7 +17,7 @@ from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.server.context import Oidc, Settings
-from ouvrage.server.slurm_settings import SlurmSettings
+from ouvrage.server.slurm.settings import SlurmSettings
 
 NAME = "server.toml"
 ELSEWHERE = Path("/etc/ouvrage")

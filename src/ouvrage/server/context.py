@@ -15,7 +15,7 @@ from typing import Literal
 from ouvrage.adapters.posting import Network
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.server.health_book import HealthBook
-from ouvrage.server.slurm_settings import SlurmSettings
+from ouvrage.server.slurm.settings import SlurmSettings
 from ouvrage.server.wakes import Wakes
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import Store

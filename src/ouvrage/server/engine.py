@@ -2,7 +2,7 @@
 
 Decides nothing about order or places (``placement`` does); it carries plans out. A start is recorded, with its place, in the same
 transaction as the plan that it follows from, before any runner can ask for it; so that whatever breaks afterwards, each attempt is
-known and none is made twice. Slurm is a second engine behind the same port (``slurm_engine``).
+known and none is made twice. Slurm is a second engine behind the same port (``slurm.engine``).
 """
 
 from __future__ import annotations

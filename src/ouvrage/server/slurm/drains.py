@@ -2,12 +2,12 @@
 
 Decides by the reason: a drain of ours says so in its first word, and only such a one is ever ended by us. A node that somebody else has drained is
 left as it is, also where we would have drained it; who drains one of ours for a reason of their own has taken it over. A single GPU is not drained,
-for Slurm cannot: see ``slurm_engine.able``.
+for Slurm cannot: see ``asking.able``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from ouvrage.adapters.slurm_commands import SlurmNode
 from ouvrage.store.platform.machines import all_nodes, fences_held
@@ -29,11 +29,21 @@ def withheld(connection: Connection) -> Mapping[str, str]:
     return found
 
 
-def step(node: SlurmNode, why: str | None, *, ours: bool) -> str | None:
-    """What is due for a node: the reason to drain it with, ``RESUME``, or None. ``ours``: a node of that name is enrolled here."""
+def steps(
+    nodes: Mapping[str, SlurmNode], wanted: Mapping[str, str], names: Set[str]
+) -> list[tuple[str, str]]:
+    """What is due: nodes with the reason to drain each, or ``RESUME``. ``wanted``: what is withheld and why; ``names``: our nodes."""
+    found: list[tuple[str, str]] = []
+    for node in nodes.values():
+        name = node.name.lower()
+        due = _step(node, wanted.get(name)) if name in names else None
+        if due is not None:
+            found.append((node.name, due))
+    return found
+
+
+def _step(node: SlurmNode, why: str | None) -> str | None:
     drained = node.state.startswith("drain")
-    if not ours:
-        return None
     if why is not None and not drained and not node.state.startswith("down"):
         return f"{OURS} {_printable(why)}"
     return RESUME if why is None and drained and node.reason.startswith(OURS) else None

@@ -24,7 +24,7 @@ from ouvrage.server.engine import order, stop
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.attempts import End, end, end_job
 from ouvrage.server.services.snapshots import is_away, placed_needs
-from ouvrage.server.slurm_asking import Mismatch, placed_on
+from ouvrage.server.slurm.asking import Mismatch, placed_on
 from ouvrage.store.platform.machines import (
     NodeRow,
     all_nodes,
@@ -59,7 +59,7 @@ _BROKEN = "the batch job that was to hold a place ended at once: is there a dire
 class Seen:
     """What Slurm said: the controller's jobs and accounting's by attempt, those with a node in full, and the nodes.
 
-    ``strange``: attempts of which nothing was open here, and that have a job which is not done.
+    ``strange``: attempts of which nothing was open here, and that have a job which is not done. ``kill_wait_us``: from Slurm's SIGTERM to its SIGKILL.
     """
 
     queue: Mapping[str, Sequence[Queued]]
@@ -67,6 +67,7 @@ class Seen:
     accounted: Mapping[str, Sequence[Accounted]]
     layout: Mapping[str, SlurmNode]
     strange: Set[str] = frozenset()
+    kill_wait_us: int = 0
 
 
 def mine(found: Sequence[Queued], number: int | None) -> Queued | None:
@@ -268,7 +269,7 @@ class Settling:
             self._note(row, word=word)
         taken = TAKEN.get(word)
         if taken is not None:
-            self._stop(attempt, taken.stop, f"{taken.words} ({word})", 0)
+            self._stop(attempt, taken.stop, f"{taken.words} ({word})", self._left(attempt, job))
         elif word in WAITING or (job is not None and job.restarts):
             self._stop(
                 attempt, "preempted", f"Slurm took its place back and queued it anew ({word})", 0
@@ -302,6 +303,15 @@ class Settling:
         if slurm.ends_us is None:
             return notice
         return max(0, min(notice, slurm.ends_us - MARGIN_US - self.tx.now_us))
+
+    def _left(self, attempt: AttemptRow, slurm: Queued | None) -> int:
+        """What is left of Slurm's own time from SIGTERM to SIGKILL, where it is clearing the place away."""
+        if slurm is None or slurm.state != "COMPLETING" or slurm.ends_us is None:
+            return 0
+        job = job_of(self.tx.connection, attempt.job)
+        own = job.spec.grace_us if job is not None else 0
+        until = slurm.ends_us + self.seen.kill_wait_us - MARGIN_US
+        return max(0, min(own, until - self.tx.now_us))
 
     def _long_over(self, job: Queued | None) -> bool:
         """Whether a batch job ended so long ago that its runner would have told by now."""
