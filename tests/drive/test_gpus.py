@@ -136,7 +136,7 @@ def test_a_node_that_lies_about_its_gpus_is_named_and_withheld(
         driven.lab.run("scancel", filling)
         driven.owner.post("/v1/nodes/n3/listing", {"listed": True})
         driven.owner.post(
-            "/v1/nodes/n4/fence", {"held": False, "holder": "slurm", "why": "the test is over"}
+            "/v1/nodes/n4/fence", {"held": False, "holder": "scheduler", "why": "the test is over"}
         )
         node.twin.close()
     until(lambda: not _reasons(driven), lambda: f"all are as they were: {_reasons(driven)}")
