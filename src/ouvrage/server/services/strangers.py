@@ -24,17 +24,17 @@ from ouvrage.model.health import (
     NodeInventory,
 )
 from ouvrage.model.selling import OfferOverridden, OwnOffer
+from ouvrage.placement.snapshot import Hold
 from ouvrage.server.authorise import authorise, is_owner_side
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import conflict, unreadable
 from ouvrage.server.recording import audited
-from ouvrage.placement.snapshot import Hold
 from ouvrage.server.services.meant import node_meant
 from ouvrage.server.services.snapshots import Holds
+from ouvrage.store.platform.machines import NodeRow, all_nodes, node_called
 from ouvrage.store.platform.selling import offers_by_id
 from ouvrage.store.platform.tenancy import owners_organisation
 from ouvrage.store.platform.work import JobRow
-from ouvrage.store.platform.machines import NodeRow, all_nodes, node_called
 from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.work import NewOffer, NewProofs, ProofsTaken
 
@@ -189,9 +189,7 @@ def _waits(terms: OwnOffer) -> str:
     return f"{terms.name} takes no new work for now: its machines wait for an audit"
 
 
-def _is_unproven(
-    connection: Connection, platform: Platform, terms: OwnOffer, now_us: int
-) -> bool:
+def _is_unproven(connection: Connection, platform: Platform, terms: OwnOffer, now_us: int) -> bool:
     """Whether an offer to strangers is met from machines that are not proven now, and nobody took that on themselves."""
     subject = f"offer:{terms.offer}"
     if terms.audience != PUBLIC or platform.store.records(

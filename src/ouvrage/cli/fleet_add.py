@@ -1,0 +1,147 @@
+"""``ouvrage fleet add NODE``: a machine joins, if it is as the build says and has proved itself.
+
+Decides whose word counts: the machine's own inventory on record, held to the build, to its certificate, to the other nodes, and
+(with ``--apply``) to what the machine itself finds now. Every reason against it is told at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ouvrage.adapters.clock import now_us
+from ouvrage.adapters.fleet_hosts import Host
+from ouvrage.base.errors import OuvrageError
+from ouvrage.cli.agent import host_name
+from ouvrage.cli.build import build_named
+from ouvrage.cli.fleet_carry import Where, carried, planned, where_options, with_member
+from ouvrage.cli.fleet_kept import Fleet, certificates_of, stated, the_fleet
+from ouvrage.cli.ledger import Ledger, opened
+from ouvrage.cli.node_inventory import inventories
+from ouvrage.fleet.joining import Refusal, refusals, told_refusals
+from ouvrage.fleet.names import check_address, check_host, check_path, check_port, check_word
+from ouvrage.fleet.shape import Shape, shape_of, types_of
+from ouvrage.model.bringup import FleetMember
+from ouvrage.model.health import NodeInventory
+
+_DEVICES = "/dev/nvidia"
+
+
+@click.command("add")
+@click.argument("node")
+@click.option(
+    "--host", metavar="NAME", help="What the machine calls itself, where that is another name."
+)
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    help="Where it is reached, where its name alone does not lead there.",
+)
+@click.option(
+    "--port", metavar="N", type=int, help="Of its slurmd, where several stand on one machine."
+)
+@click.option("--build", metavar="NAME", help="Held to another build than the fleet's.")
+@click.option(
+    "--allow",
+    "allowed",
+    metavar="SORT:NAME",
+    multiple=True,
+    help="What may differ from the build on this one: 'package:*'.",
+)
+@click.option(
+    "--memory",
+    metavar="MIB",
+    type=click.IntRange(min=1),
+    help="For jobs, where its modules do not say.",
+)
+@click.option(
+    "--gpu-type",
+    metavar="NAME",
+    help="What jobs ask its GPUs by, instead of a word of their model.",
+)
+@click.option(
+    "--devices",
+    metavar="PREFIX",
+    default=_DEVICES,
+    show_default=True,
+    help="What stands before the number of a GPU's device file.",
+)
+@where_options
+def add(node: str, where: Where, **said: Any) -> int:
+    """A machine joins the fleet: it must be as the build says, and its certificate must hold. The plan is shown first.
+
+    It is known by its last inventory on record. Every reason against it is told; exit code 2 then, and nothing is written.
+    """  # fmt: skip
+    check_host("node", node)
+    with opened() as ledger:
+        fleet = the_fleet(ledger)
+        member, now = _member(ledger, fleet, node, said)
+        _may_join(ledger, fleet, member, now, where)
+        after = with_member(fleet, member)
+        carry = planned(ledger, fleet, after, where)
+        again = f"ouvrage fleet add {node}"
+        return carried(ledger, carry, [stated(member, now_us())], _first(fleet, member), again)
+
+
+def _first(fleet: Fleet, member: FleetMember) -> str:
+    kinds = ", ".join(f"{count} {name}" for name, count in sorted(types_of([member]).items()))
+    return (
+        f"{member.node} may join {fleet.settings.cluster}: {kinds or 'no GPU'}, {member.sockets * member.cores} cores, {member.memory_mib} MiB; "
+        f"as build {member.build}, proven for {fleet.settings.work_class}."
+    )  # fmt: skip
+
+
+def _member(
+    ledger: Ledger, fleet: Fleet, node: str, said: dict[str, Any]
+) -> tuple[FleetMember, NodeInventory]:
+    """The machine as it would be a member, and the inventory that says so."""
+    check_host("--host", said["host"] or node)
+    check_address(said["address"] or said["host"] or node)
+    check_path("--devices", said["devices"])
+    if said["port"] is not None:
+        check_port("--port", said["port"])
+    if said["gpu_type"] is not None:
+        check_word("--gpu-type", said["gpu_type"])
+    found = inventories(ledger, node)
+    if not found:
+        raise OuvrageError(
+            "inventory/none", f"no inventory of {node} is on record here",
+            hint="on that machine: ouvrage node inventory; its facts come with its runs or a backup",
+        )  # fmt: skip
+    entry, now = found[-1]
+    shape: Shape = shape_of(now, memory_mib=said["memory"], gpu_type=said["gpu_type"])
+    certificates = [
+        each.fact.key
+        for each, value in certificates_of(ledger, node)
+        if value.work_class == fleet.settings.work_class
+    ]
+    member = FleetMember(
+        node=node, host=said["host"] or node, address=said["address"] or said["host"] or node, port=said["port"],
+        sockets=shape.sockets, cores=shape.cores, threads=shape.threads, memory_mib=shape.memory_mib, gpus=shape.gpus,
+        devices=said["devices"], build=said["build"] or fleet.settings.build, certificate=certificates[-1] if certificates else "",
+        inventory=entry.fact.key, allowed=tuple(said["allowed"]), removed=False, why="",
+    )  # fmt: skip
+    return member, now
+
+
+def _may_join(
+    ledger: Ledger, fleet: Fleet, member: FleetMember, now: NodeInventory, where: Where
+) -> None:
+    """Raise ``OuvrageError`` ``fleet/may-not-join`` with every reason against a machine."""
+    build = build_named(ledger, member.build)
+    check_word("the build", build.build)
+    certificates = [value for _, value in certificates_of(ledger, member.node)]
+    found: list[Refusal] = [
+        *refusals(fleet.settings, build, member, now, certificates, fleet.members, now_us())
+    ]
+    if where.apply:
+        here = member.host.lower() == host_name()
+        host = Host(name=member.node, ssh=None if here else member.address)
+        found += told_refusals(member, host.see((), member.devices).told)
+    if found:
+        many = len(found)
+        raise OuvrageError(
+            "fleet/may-not-join", f"{member.node} may not join {fleet.settings.cluster}: {many} reason{'' if many == 1 else 's'}",
+            where=tuple(f"{each.about}: {each.words}" for each in found), hint="; ".join(dict.fromkeys(each.hint for each in found)),
+        )  # fmt: skip
