@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -50,7 +51,8 @@ def proven(home: Home, node: str, *, days: int = 30, passed: bool = True) -> Non
         node, certificate=f"{now:032x}", parts=part_ids(parts), passed=passed, expires_us=now + days * DAY_US
     )  # fmt: skip
     with open_store(home.path / "ouvrage.db") as store:
-        store.append([proof_fact(value, at_us=now)], now_us=now, own_source=SOURCE)
+        at_us = now + min(days - 1, 0) * DAY_US
+        store.append([proof_fact(value, at_us=at_us)], now_us=now, own_source=SOURCE)
 
 
 def known(home: Home, *nodes: str) -> None:
@@ -97,7 +99,14 @@ def running(owner: Home, place: Prepared) -> Iterator[Slurm]:
     """Four nodes, from an empty home: what the command writes is put in place by the script beside it, and started."""
     written = place.directory / "plan"
     known(owner, *NODES)
-    begun(owner, place, "--to", str(written))
+    begun(
+        owner,
+        place,
+        "--refuse",
+        'guests=the invoice of May "is" open; ask Ann',
+        "--to",
+        str(written),
+    )
     for node in NODES:
         joins(owner, place, node, "--to", str(written))
     for role in ("controller", "node"):
@@ -132,3 +141,127 @@ def test_a_real_slurm_starts_from_what_was_written(running: Slurm, place: Prepar
     assert states == ["COMPLETED"] * 4
     tres = running.run("sacct", "-n", "-X", "-P", "-o", "AllocTRES", "-j", jobs[0])
     assert "gres/gpu:h100=2" in tres, "accounting knows which GPUs"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--gres=gpu:3",), "3 GPUs on one node were asked for, the largest has 2"),
+        (("--gpus=h100:9",), "9 GPUs h100 were asked for, the fleet has 8"),
+        (("--gpus-per-node=a100:1",), "there is no GPU a100 here; there are h100 (8)"),
+        (("--gpus-per-task=5", "--ntasks=1"), "5 GPUs on one node were asked for"),
+        (("--account=guests",), 'the invoice of May "is" open; ask Ann'),
+    ],
+)
+def test_a_job_that_can_never_run_is_refused_with_the_reason(
+    running: Slurm, options: tuple[str, ...], words: str
+) -> None:
+    script = "#!/bin/sh\ntrue\n"
+    command = ["sbatch", f"--uid={USERS[0]}", "--chdir=/tmp", "--output=/dev/null", *options]
+    done = subprocess.run(
+        command, input=script, capture_output=True, text=True, env=running.environment, check=False
+    )
+    assert done.returncode != 0
+    assert f"ouvrage: {words}" in done.stderr, done.stderr
+
+
+def test_tokens_are_signed_by_the_key_that_was_written(running: Slurm) -> None:
+    token = running.run("scontrol", "token", f"username={USERS[0]}", "lifespan=60").strip()
+    environment = {**running.environment, "SLURM_JWT": token.partition("=")[2]}
+    command = ["setpriv", f"--reuid={USERS[0]}", f"--regid={USERS[0]}", "--clear-groups", "squeue"]
+    for wrong, code in (("", 0), ("x", 1)):
+        made = {**environment, "SLURM_JWT": environment["SLURM_JWT"] + wrong}
+        done = subprocess.run(command, env=made, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+
+
+def test_a_job_that_gives_way_gives_way(running: Slurm) -> None:
+    running.run("sacctmgr", "-i", "-Q", "modify", "account", "vision", "set", "qos=normal,interruptible")  # fmt: skip
+    fills = [running.submit("sleep 60", "--gpus=2", "--nodes=1", "--qos=interruptible", "--requeue") for _ in NODES]  # fmt: skip
+    for job in fills:
+        running.has_run(job)
+    first = running.submit("true", "--gpus=2", "--nodes=1", "--qos=normal")
+    running.finished([first])
+    running.run("scancel", *fills)
+    running.wait(["sinfo", "-h", "-o", "%D %T"], f"{len(NODES)} idle")
+
+
+def test_a_node_that_lies_about_its_gpus_is_named(
+    running: Slurm, owner: Home, place: Prepared
+) -> None:
+    said = ask(owner, "fleet", "status")
+    assert said.first == "lab: all 4 nodes are well."
+    gres = place.root / "etc/slurm/gres.conf"
+    whole = gres.read_text()
+    gres.write_text(whole.replace("b2/nvidia[0-1]", "b2/nvidia0"))
+    try:
+        running.kill("slurmd.b2")
+        running.start("slurmd.b2")
+        running.wait(["sinfo", "-h", "-n", "b2", "-o", "%T"], "inval")
+    finally:
+        gres.write_text(whole)
+    said = ask(owner, "fleet", "status", code=1)
+    assert said.first == (
+        "lab: 3 of 4 nodes are well; b2: it promised 2 GPUs and its slurmd finds 1"
+    )
+    told = ask(owner, "fleet", "status", "--json", code=1).json
+    assert [each["node"] for each in told["nodes"] if each["wrong"]] == ["b2"]
+    running.kill("slurmd.b2")
+    running.start("slurmd.b2")
+    running.wait(["sinfo", "-h", "-n", "b2", "-o", "%T"], "drained")  # Slurm's own drain stays
+    assert "b2: drain: gres/gpu count reported" in ask(owner, "fleet", "status", code=1).first
+    running.run("scontrol", "update", "nodename=b2", "state=resume")
+    running.wait(["sinfo", "-h", "-n", "b2", "-o", "%T"], "idle")
+    ask(owner, "fleet", "status")
+    Path(f"{place.devices('b2')}1").rename(f"{place.devices('b2')}9")
+    said = ask(owner, "fleet", "status", "--hosts", code=1)
+    assert "b2: gpus: its inventory has 2 GPUs, the machine has device files for 1" in said.out
+    Path(f"{place.devices('b2')}9").rename(f"{place.devices('b2')}1")
+
+
+def test_a_file_changed_by_hand_is_told_and_put_back(
+    running: Slurm, owner: Home, place: Prepared
+) -> None:
+    conf = place.root / "etc/slurm/slurm.conf"
+    whole = conf.read_text()
+    assert "every host has its own, unchanged" in ask(owner, "fleet", "status", "--hosts").out
+    conf.write_text(whole.replace("JobRequeue=1", "JobRequeue=0"))
+    said = ask(owner, "fleet", "status", "--hosts", code=1)
+    assert f"{conf} is another one" in said.out
+    shown = ask(owner, "fleet", "upgrade", "--apply")
+    assert "-JobRequeue=0" in shown.out.splitlines()
+    assert "+JobRequeue=1" in shown.out.splitlines()
+    assert conf.read_text() == whole
+    ask(owner, "fleet", "status", "--hosts")
+    again = ask(owner, "fleet", "upgrade", "--apply")
+    assert again.first == "lab: 0 files to change, 0 of 4 nodes by their inventories."
+    assert "put " not in again.out
+
+
+def test_a_node_leaves_when_its_work_has_ended(
+    running: Slurm, owner: Home, place: Prepared
+) -> None:
+    job = running.submit("sleep 60", "--gpus=1", "--nodelist=b4")
+    running.has_run(job)
+    before = owner.facts()
+    said = ask(owner, "fleet", "remove", "b4", "--why", "sold", "--apply", code=1)
+    assert f"error[fleet/busy]: 1 job on b4: {job}" in said.err
+    assert owner.facts() == before
+    assert "ouvrage: leaves the fleet" in running.run("sinfo", "-h", "-R", "-o", "%E")
+    running.run("scancel", job)
+    running.wait(["squeue", "-h", "-w", "b4", "-o", "%A"], "")
+    said = ask(owner, "fleet", "remove", "b4", "--why", "sold", "--apply")
+    assert said.first == "b4 leaves lab; 3 nodes stay."
+    assert "b4" not in (place.root / "etc/slurm/slurm.conf").read_text()
+    stays = ask(owner, "fleet", "status", code=1)
+    assert "b4 is in Slurm's files and no member" in stays.out
+    running.kill("slurmctld", "SIGTERM")
+    running.kill("slurmd.b4")
+    running.start("slurmctld")
+    running.wait(["sinfo", "-h", "-o", "%D"], "3")
+    for node in NODES[:3]:
+        running.kill(f"slurmd.{node}", "SIGTERM")
+        running.start(f"slurmd.{node}")
+    running.wait(["sinfo", "-h", "-o", "%D %T"], "3 idle")
+    assert ask(owner, "fleet", "status").first == "lab: all 3 nodes are well."
+    ask(owner, "verify")

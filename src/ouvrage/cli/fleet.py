@@ -21,6 +21,17 @@ FLEET: dict[str, tuple[str, str, str]] = {
         "add",
         "A machine joins, if it is as the build says and has proved itself.",
     ),
+    "remove": ("fleet_remove", "remove", "A machine leaves, once nothing runs on it."),
+    "status": (
+        "fleet_status",
+        "status",
+        "Which nodes are well, and what is wrong with the others.",
+    ),
+    "upgrade": (
+        "fleet_upgrade",
+        "upgrade",
+        "Every host gets what the record says now, in Slurm's order.",
+    ),
     "adopt": (
         "fleet_adopt",
         "adopt",

@@ -17,11 +17,12 @@ from ouvrage.cli.agent import host_name
 from ouvrage.cli.build import build_named
 from ouvrage.cli.fleet_carry import Where, carried, planned, where_options, with_member
 from ouvrage.cli.fleet_kept import Fleet, certificates_of, stated, the_fleet
+from ouvrage.cli.fleet_today import reshaped
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.node_inventory import inventories
 from ouvrage.fleet.joining import Refusal, refusals, told_refusals
 from ouvrage.fleet.names import check_address, check_host, check_path, check_port, check_word
-from ouvrage.fleet.shape import Shape, shape_of, types_of
+from ouvrage.fleet.shape import types_of
 from ouvrage.model.bringup import FleetMember
 from ouvrage.model.health import NodeInventory
 
@@ -109,19 +110,14 @@ def _member(
             "inventory/none", f"no inventory of {node} is on record here",
             hint="on that machine: ouvrage node inventory; its facts come with its runs or a backup",
         )  # fmt: skip
-    entry, now = found[-1]
-    shape: Shape = shape_of(now, memory_mib=said["memory"], gpu_type=said["gpu_type"])
-    certificates = [
-        each.fact.key
-        for each, value in certificates_of(ledger, node)
-        if value.work_class == fleet.settings.work_class
-    ]
-    member = FleetMember(
+    now = found[-1][1]
+    empty = FleetMember(
         node=node, host=said["host"] or node, address=said["address"] or said["host"] or node, port=said["port"],
-        sockets=shape.sockets, cores=shape.cores, threads=shape.threads, memory_mib=shape.memory_mib, gpus=shape.gpus,
-        devices=said["devices"], build=said["build"] or fleet.settings.build, certificate=certificates[-1] if certificates else "",
-        inventory=entry.fact.key, allowed=tuple(said["allowed"]), removed=False, why="",
+        sockets=0, cores=0, threads=0, memory_mib=said["memory"] or 0, gpus=(), devices=said["devices"],
+        build=said["build"] or fleet.settings.build, certificate="", inventory="", allowed=tuple(said["allowed"]),
+        said=tuple(name for name in ("memory", "gpu_type") if said[name] is not None), removed=False, why="",
     )  # fmt: skip
+    member = reshaped(ledger, fleet, empty, gpu_type=said["gpu_type"])
     return member, now
 
 

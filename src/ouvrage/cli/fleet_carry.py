@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -80,31 +80,33 @@ def where_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(slots=True, kw_only=True)
 class Carry:
-    """A plan and whom it is held against: ``there`` is what each of them has, by name."""
+    """A plan and whom it is held against: by name the roles of each and what it has (``there``)."""
 
+    before: Fleet | None
     after: Fleet
     plan: Plan
     where: Where
     hosts: tuple[tuple[Host, tuple[str, ...]], ...] = ()
-    there: dict[str, tuple[tuple[File, ...], Mapping[str, There]]] = field(default_factory=dict)
+    there: dict[str, tuple[tuple[str, ...], Mapping[str, There]]] = field(default_factory=dict)
+
+    def held(self) -> Iterator[tuple[str, File, There | None]]:
+        """Every file that somebody should have, with his name and what he has."""
+        for name, (roles, there) in self.there.items():
+            for file in self.plan.files:
+                if file.role in (ALL, *roles):
+                    yield name, file, there.get(file.path)
 
     def changes(self) -> dict[str, tuple[File, str, There | None]]:
         """Every file by path with ``new``, ``changed`` or ``as it is``: the furthest of those who should have it."""
         found: dict[str, tuple[File, str, There | None]] = {}
         weight = ("as it is", "changed", "new")
-        for files, there in self.there.values():
-            for file in files:
-                have = there.get(file.path)
-                word = (
-                    "new"
-                    if have is None
-                    else "as it is"
-                    if have.sha256 == file.sha256
-                    else "changed"
-                )
-                known = found.get(file.path)
-                if known is None or weight.index(word) > weight.index(known[1]):
-                    found[file.path] = (file, word, have)
+        for _, file, have in self.held():
+            word = (
+                "new" if have is None else "as it is" if have.sha256 == file.sha256 else "changed"
+            )
+            known = found.get(file.path)
+            if known is None or weight.index(word) > weight.index(known[1]):
+                found[file.path] = (file, word, have)
         return found
 
 
@@ -122,25 +124,31 @@ def hosts_of(fleet: Fleet) -> tuple[tuple[Host, tuple[str, ...]], ...]:
     return tuple(found.values())
 
 
-def planned(ledger: Ledger, before: Fleet | None, after: Fleet, where: Where) -> Carry:
+def planned(
+    ledger: Ledger, before: Fleet | None, after: Fleet, where: Where, *, packages: bool = False
+) -> Carry:
     """The plan of a fleet, held to what is there. Raises ``OuvrageError`` ``fleet/foreign``, ``fleet/user``, ``fleet/host``."""
-    keys = keys_of(ledger.home, make=where.writes)
-    plan = plan_of(after.settings, after.members, keys or _NO_KEYS)
-    carry = Carry(after=after, plan=plan, where=where)
+    keys = keys_of(ledger.home, make=False)
+    settings, members = after.settings, after.members
+    plan = plan_of(settings, members, keys or _NO_KEYS, packages=packages)
+    carry = Carry(before=before, after=after, plan=plan, where=where)
     if where.apply:
         carry.hosts = hosts_of(after)
         _ask_hosts(carry)
     elif where.to is not None:
         files = {inside(each): each for each in plan.files}
-        carry.there["directory"] = (plan.files, in_directory(where.to, files))
+        carry.there["directory"] = ((CONTROLLER, NODE), in_directory(where.to, files))
     else:
         had = (
             ()
             if before is None or keys is None
             else plan_of(before.settings, before.members, keys).files
         )
-        carry.there["record"] = (plan.files, {each.path: _as_there(each) for each in had})
+        carry.there["record"] = ((CONTROLLER, NODE), {each.path: _as_there(each) for each in had})
     _no_foreign(carry)
+    if where.writes and keys is None:  # made when nothing stands against it any more
+        made = keys_of(ledger.home, make=True) or _NO_KEYS
+        carry.plan = plan_of(settings, members, made, packages=packages)
     return carry
 
 
@@ -151,9 +159,9 @@ def _as_there(file: File) -> There:
 def _ask_hosts(carry: Carry) -> None:
     numbers: dict[str, str | None] = {}
     for host, roles in carry.hosts:
-        files = tuple(each for each in carry.plan.files if each.role in (ALL, *roles))
+        files = [each for each in carry.plan.files if each.role in (ALL, *roles)]
         seen = host.see(files, "/dev/nvidia")
-        carry.there[host.name] = (files, seen.files)
+        carry.there[host.name] = (roles, seen.files)
         numbers[host.name] = seen.slurm_user
     if None in numbers.values() or len(set(numbers.values())) > 1:
         told = ", ".join(f"{name}: {number or 'no such user'}" for name, number in numbers.items())
@@ -168,15 +176,13 @@ def _no_foreign(carry: Carry) -> None:
     if carry.where.replace:
         return
     lines: list[str] = []
-    for name, (files, there) in carry.there.items():
-        for file in files:
-            have = there.get(file.path)
-            if have is None or not file.path.endswith((".conf", ".lua")) or _OURS in have.first:
-                continue
-            lines.append(f"{name}: {file.path} begins with {have.first[:60]!r}")
-            if have.data is not None and file.path.endswith("/slurm.conf"):
-                conf = read_conf(have.data.decode("utf-8", "replace"), file.path)
-                lines += [f"  it does not parse: {each.line}" for each in conf.faults[:8]]
+    for name, file, have in carry.held():
+        if have is None or not file.path.endswith((".conf", ".lua")) or _OURS in have.first:
+            continue
+        lines.append(f"{name}: {file.path} begins with {have.first[:60]!r}")
+        if have.data is not None and file.path.endswith("/slurm.conf"):
+            conf = read_conf(have.data.decode("utf-8", "replace"), file.path)
+            lines += [f"  it does not parse: {each.line}" for each in conf.faults[:8]]
     if lines:
         raise OuvrageError(
             "fleet/foreign", "there is a configuration that Ouvrage did not write", where=tuple(map(safe, lines)),
@@ -200,7 +206,8 @@ def carried(ledger: Ledger, carry: Carry, facts: Sequence[Stated], first: str, a
     where = carry.where
     done: list[str] = []
     if where.writes:
-        book(ledger, facts, typed=True)
+        known = {carry.before.settings, *carry.before.members} if carry.before else set()
+        book(ledger, [each for each in facts if each.value not in known], typed=True)
         wrote()
     if where.to is not None:
         write_directory(where.to, contents_of(carry))
@@ -223,7 +230,8 @@ def _applied(carry: Carry) -> list[str]:
     bundle = bundle_of(contents_of(carry))
     lines: list[str] = []
     steps = [("put", role) for role in (CONTROLLER, NODE)]
-    steps += [("start", role) for role in (CONTROLLER, NODE)]
+    told = {each.role for each in carry.plan.commands}
+    steps += [("start", role) for role in (CONTROLLER, NODE) if told & {ALL, role}]
     for what, role in steps:
         for host, roles in carry.hosts:
             if role in roles:

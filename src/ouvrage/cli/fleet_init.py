@@ -163,6 +163,8 @@ def _ports(text: str) -> list[int]:
     found = text.split(",")
     if len(found) != len(_PORTS) or not all(each.isascii() and each.isdigit() and len(each) < 6 for each in found):  # fmt: skip
         raise OuvrageError("fleet/port", f"{text[:40]!r} are no four ports", hint="--ports 6817,6818,6819,6820")  # fmt: skip
+    if len(set(found)) < len(found):
+        raise OuvrageError("fleet/port", f"{text[:40]} names a port twice", hint="each daemon listens on its own")  # fmt: skip
     return [int(each) for each in found]
 
 

@@ -43,7 +43,10 @@ tell() {
   eval "$2"
 }
 for user in munge slurm; do
-  id "$user" >/dev/null 2>&1 || { echo "there is no user $user here: install munge and Slurm first" >&2; exit 1; }
+  id "$user" >/dev/null 2>&1 && continue
+  echo "there is no user $user here. Install first, on Debian: apt-get install munge slurmd slurm-client;" \
+    "for the controller munge slurmctld slurmdbd slurmrestd slurm-client slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin mariadb-server" >&2
+  exit 1
 done
 """
 

@@ -112,7 +112,7 @@ def told_refusals(shape: Shape | FleetMember, told: Told) -> Iterator[Refusal]:
     numbers = set(told.devices)
     missing = [gpu.number for gpu in shape.gpus if gpu.number not in numbers]
     if missing:
-        words = f"its inventory has {len(shape.gpus)} GPUs, the machine has device files for {len(numbers)}"
+        words = f"its inventory has {len(shape.gpus)} GPUs, the machine has device files for {len(shape.gpus) - len(missing)}"
         yield Refusal(about="gpus", words=words, hint="ouvrage node inventory, on that machine")
     wanted = {
         "SocketsPerBoard": shape.sockets,

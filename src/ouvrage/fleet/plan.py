@@ -87,13 +87,15 @@ class Plan:
         return tuple(each for each in self.files if each.role in (ALL, role))
 
 
-def plan_of(settings: FleetSettings, members: Sequence[FleetMember], keys: Keys) -> Plan:
-    """The plan of a fleet; the same values give the same bytes."""
+def plan_of(
+    settings: FleetSettings, members: Sequence[FleetMember], keys: Keys, *, packages: bool = False
+) -> Plan:
+    """The plan of a fleet; the same values give the same bytes. ``packages``: newer ones of Slurm are installed too."""
     at = Layout(settings.root)
     return Plan(
         directories=tuple(_directories(at, members)),
         files=tuple(_files(settings, members, keys, at)),
-        commands=tuple(_commands(settings, members, at)),
+        commands=tuple(_commands(settings, members, at, packages)),
     )
 
 
@@ -158,25 +160,61 @@ ExecStart=/usr/sbin/slurmrestd -a rest_auth/jwt 127.0.0.1:{settings.rest_port}
 
 
 def _commands(
-    settings: FleetSettings, members: Sequence[FleetMember], at: Layout
+    settings: FleetSettings, members: Sequence[FleetMember], at: Layout, packages: bool
 ) -> Iterator[Command]:
     """What hosts are told, in order. Below a root of its own nothing of the system's is started."""
     if at.own:
         return
     yield Command(role=ALL, line="systemctl enable --quiet munge && systemctl restart munge",
                   why="hosts believe one another by its key")  # fmt: skip
-    if settings.database in ("localhost", "127.0.0.1"):
+    if packages:
+        yield from _newer(settings, at)
+    if _beside(settings):
         yield Command(role=CONTROLLER, line=f"mariadb < {at.hooks}/accounting.sql",
                       why="the accounting's database and its user")  # fmt: skip
     yield Command(role=CONTROLLER, line="systemctl enable --quiet slurmdbd && systemctl restart slurmdbd",
                   why="accounting, before whoever writes to it")  # fmt: skip
     yield Command(role=CONTROLLER, line=f"sh {at.hooks}/accounting.sh",
                   why="the cluster in its accounting, and jobs that give way to others")  # fmt: skip
+    if packages:
+        yield Command(role=NODE, line=f"{_APT} munge slurmd slurm-client", why="one node after another, after the controller")  # fmt: skip
     if members:  # a controller without any node does not start
         yield Command(role=CONTROLLER, line="systemctl daemon-reload && systemctl enable --quiet slurmctld slurmrestd"
                       " && systemctl restart slurmctld slurmrestd", why="nodes are read when it starts; what runs goes on")  # fmt: skip
         yield Command(role=NODE, line="systemctl enable --quiet slurmd && systemctl restart slurmd",
                       why="all nodes read the same file; what runs goes on")  # fmt: skip
+
+
+def _beside(settings: FleetSettings) -> bool:
+    """Whether the accounting's database is on the controller's own host."""
+    return settings.database in ("localhost", "127.0.0.1", settings.controller, settings.address)
+
+
+_APT = "export DEBIAN_FRONTEND=noninteractive; apt-get update -q && apt-get install -q -y --only-upgrade"
+
+
+def _newer(settings: FleetSettings, at: Layout) -> Iterator[Command]:
+    """Newer packages on the controller's host: nothing that writes to the database runs while it is saved and changed.
+
+    The order is https://slurm.schedmd.com/quickstart_admin.html#upgrade; nodes go on with their jobs meanwhile.
+    """
+    yield Command(
+        role=CONTROLLER,
+        line="systemctl stop slurmrestd slurmctld slurmdbd",
+        why="jobs go on without them",
+    )
+    saved = f"{at.state}/accounting-before-upgrade.sql"
+    if _beside(settings):
+        yield Command(role=CONTROLLER, line=f"mariadb-dump --single-transaction slurm_acct_db > {saved}",
+                      why="accounting's database, before it is changed for good")  # fmt: skip
+    else:
+        told = f"save slurm_acct_db of {settings.database}, then: touch {saved}"
+        yield Command(role=CONTROLLER, line=f"test -e {saved} || {{ echo {told!r} >&2; exit 1; }}".replace("'", '"'),
+                      why="a database elsewhere is yours to save")  # fmt: skip
+    yield Command(
+        role=CONTROLLER, why="newer packages",
+        line=f"{_APT} munge slurmctld slurmdbd slurmrestd slurm-client slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin",
+    )  # fmt: skip
 
 
 def _accounting_sh(settings: FleetSettings, at: Layout) -> str:

@@ -221,6 +221,9 @@ def slurmdbd_conf(settings: FleetSettings, password: str) -> str:
 def accounting_sql(password: str) -> str:
     """What the database server is told once: a database, and a user for it with a password of hexadecimal digits."""
     users = ("'slurm'@'localhost'", "'slurm'@'127.0.0.1'")
-    made = [f"CREATE USER IF NOT EXISTS {user} IDENTIFIED BY '{password}';" for user in users]
+    made = [
+        f"CREATE USER IF NOT EXISTS {user}; ALTER USER {user} IDENTIFIED BY '{password}';"
+        for user in users
+    ]
     given = [f"GRANT ALL ON slurm_acct_db.* TO {user};" for user in users]
     return "\n".join(["CREATE DATABASE IF NOT EXISTS slurm_acct_db;", *made, *given, ""])
