@@ -251,6 +251,10 @@ def test_on_the_hosts_over_ssh_and_here(home: Home, tmp_path: Path, monkeypatch:
         assert (root / "etc/slurm/cgroup.conf.before-ouvrage").read_text() == "ConstrainCores=no\n"
     told = ask(owner, *added, code=1).err
     assert "error[fleet/host]: g1 does not do what it is told" in told
+    said = ask(owner, "fleet", "init", "lab", "--set", "KillWait=9", "--apply", code=1)
+    assert "away          g1 keeps its old files: g1 does not do what it is told" in said.out
+    assert "KillWait=9" in (root / "etc/slurm/slurm.conf").read_text()
+    assert ask(owner, "fleet", "init", "lab", "--apply", "--json", code=1).json["away"].keys() == {"g1"}  # fmt: skip
 
 
 def test_the_script_stops_where_slurm_is_not_installed(home: Home, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A fleet's plan, shown first; then written to a directory, or carried to its hosts.
 
 Decides that without ``--to`` or ``--apply`` nothing is written at all, that a file which somebody else wrote is never replaced
-unasked, that all hosts are asked before any is changed, and the order: every host has its files before anything is started, the
+unasked, that all hosts are asked before any is changed (a node that does not answer keeps what it has), and the order: every host has its files before anything is started, the
 controller before the nodes. What stands in the files is decided by ``fleet/plan``.
 """
 
@@ -89,6 +89,9 @@ class Carry:
     hosts: tuple[tuple[Host, tuple[str, ...]], ...] = ()
     there: dict[str, tuple[tuple[str, ...], Mapping[str, There]]] = field(default_factory=dict)
 
+    away: dict[str, str] = field(default_factory=dict)
+    """Hosts that did not answer, and why: of many nodes one is always down, and the others go on."""
+
     def held(self) -> Iterator[tuple[str, File, There | None]]:
         """Every file that somebody should have, with his name and what he has."""
         for name, (roles, there) in self.there.items():
@@ -160,9 +163,16 @@ def _ask_hosts(carry: Carry) -> None:
     numbers: dict[str, str | None] = {}
     for host, roles in carry.hosts:
         files = [each for each in carry.plan.files if each.role in (ALL, *roles)]
-        seen = host.see(files, "/dev/nvidia")
+        try:
+            seen = host.see(files, "/dev/nvidia")
+        except OuvrageError as error:
+            if CONTROLLER in roles:
+                raise
+            carry.away[host.name] = error.message
+            continue
         carry.there[host.name] = (roles, seen.files)
         numbers[host.name] = seen.slurm_user
+    carry.hosts = tuple(each for each in carry.hosts if each[0].name not in carry.away)
     if None in numbers.values() or len(set(numbers.values())) > 1:
         told = ", ".join(f"{name}: {number or 'no such user'}" for name, number in numbers.items())
         raise OuvrageError(
@@ -256,7 +266,10 @@ def _lines(carry: Carry) -> list[str]:
         (file.path, file.role, file.owner, f"{file.mode:04o}", word)
         for file, word, _ in changes.values()
     ]
-    lines = [table(("file", "on", "owner", "mode", "which is"), rows, "<<<<<"), ""]
+    lines = [
+        f"away          {name} keeps its old files: {safe(why)}" for name, why in carry.away.items()
+    ]
+    lines += [table(("file", "on", "owner", "mode", "which is"), rows, "<<<<<"), ""]
     if carry.plan.commands:
         told = [(c.role, c.line, c.why) for c in carry.plan.commands]
         lines += [table(("on", "command, in this order", "for"), told, "<<<"), ""]
@@ -277,6 +290,8 @@ def _last(carry: Carry, again: str) -> str:
     if carry.where.to is not None:
         place = shlex.quote(str(carry.where.to))
         return f"On each host, as root: sh {place}/{SCRIPT} all controller, or all node. It holds keys: keep it to yourself."
+    if carry.away:
+        return "When those that are away are back: ouvrage fleet upgrade --apply"
     if carry.where.apply:
         return "How it stands: ouvrage fleet status"
     return f"Nothing was written. As files: {again} --to DIR; on the hosts: {again} --apply"
@@ -294,6 +309,7 @@ def _as_json(carry: Carry, word: str, first: str, done: Sequence[str]) -> dict[s
         ],
         "commands": [{"on": c.role, "line": c.line, "for": c.why} for c in carry.plan.commands],
         "hosts": [{"host": host.name, "roles": list(roles)} for host, roles in carry.hosts],
+        "away": carry.away,
         "done": [line.strip() for line in done],
     }  # fmt: skip
 

@@ -17,12 +17,14 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.model.bringup import FleetGpu, FleetMember
 from ouvrage.model.health import NodeInventory, Part, Way
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(MiB|GiB|TiB)")
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(MiB|GiB|TiB)")
 _MIB = {"MiB": 1, "GiB": 1 << 10, "TiB": 1 << 20}
-_CORES = re.compile(r"([0-9]+) (cores|threads)")
+_CORES = re.compile(r"([0-9]{1,9}) (cores|threads)")
 _FAMILIES = ("nvidia", "geforce", "tesla", "quadro", "graphics", "device")
 _SUFFIXES = ("ti", "super", "ada")
-_LINK = re.compile(r"NV([0-9]+)")
+_LINK = re.compile(r"NV([0-9]{1,4})")
+_MOST_CPUS, _MOST_MIB, _MOST_GPUS = 65_533, 1 << 40, 1024
+"""What Slurm can count of a node (16 bits of processors), and beyond what any machine has."""
 KEPT = (95, 100)
 """Of the memory in a machine's modules, what jobs may have."""
 
@@ -46,13 +48,26 @@ def shape_of(
     Raises ``OuvrageError`` ``fleet/not-told`` where a figure cannot be made, ``fleet/uneven`` where sockets differ.
     """
     sockets, cores, threads = _processors(now)
-    return Shape(
-        sockets=sockets,
-        cores=cores,
-        threads=threads,
-        memory_mib=_memory(now) if memory_mib is None else memory_mib,
-        gpus=_gpus(now, gpu_type),
+    memory = _memory(now) if memory_mib is None else memory_mib
+    found = Shape(
+        sockets=sockets, cores=cores, threads=threads, memory_mib=memory, gpus=_gpus(now, gpu_type)
     )
+    _check_bounds(now.node, found)
+    return found
+
+
+def _check_bounds(node: str, found: Shape) -> None:
+    counts = {
+        "threads": (found.sockets * found.cores * found.threads, _MOST_CPUS),
+        "MiB": (found.memory_mib, _MOST_MIB),
+        "GPUs": (len(found.gpus), _MOST_GPUS),
+    }
+    for what, (count, most) in counts.items():
+        if count > most:
+            raise OuvrageError(
+                "fleet/not-told", f"the inventory of {node} has {count} {what}, no node has more than {most}",
+                hint="ouvrage node inventory, on that machine: a figure of it is not true",
+            )  # fmt: skip
 
 
 def _untold(now: NodeInventory, what: str, option: str) -> OuvrageError:
