@@ -200,11 +200,11 @@ def _no_foreign(carry: Carry) -> None:
         )  # fmt: skip
 
 
-def contents_of(carry: Carry) -> dict[str, bytes]:
-    """A written plan: every file by where it lies in it."""
+def contents_of(carry: Carry, roles: Sequence[str] = (CONTROLLER, NODE)) -> dict[str, bytes]:
+    """A written plan: every file by where it lies in it. A node's has none of the controller's secrets."""
     settings, members = carry.after.settings, carry.after.members
     return {
-        **{inside(each): each.data for each in carry.plan.files},
+        **{inside(each): each.data for each in carry.plan.files if each.role in (ALL, *roles)},
         SCRIPT: install_sh(carry.plan).encode(),
         LISTED: (json.dumps(listed(carry.plan), indent=1) + "\n").encode(),
         HOSTS: hosts_ini(settings, members).encode(),
@@ -232,12 +232,11 @@ def carried(ledger: Ledger, carry: Carry, facts: Sequence[Stated], first: str, a
                 [first, "", *_lines(carry), *done, *([""] if done else []), _last(carry, again)]
             )
         )
-    return 0
+    return 1 if carry.away else 0
 
 
 def _applied(carry: Carry) -> list[str]:
     """Every host's files first, then what is started; the lines that the hosts printed."""
-    bundle = bundle_of(contents_of(carry))
     lines: list[str] = []
     steps = [("put", role) for role in (CONTROLLER, NODE)]
     told = {each.role for each in carry.plan.commands}
@@ -245,6 +244,7 @@ def _applied(carry: Carry) -> list[str]:
     for what, role in steps:
         for host, roles in carry.hosts:
             if role in roles:
+                bundle = bundle_of(contents_of(carry, (role,)))
                 lines += _on(host, bundle, what, role, lines)
     return lines
 
