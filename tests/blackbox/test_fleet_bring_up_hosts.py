@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ouvrage.cli.agent import host_name
+from ouvrage.cli.fleet_carry import Where, contents_of, planned
+from ouvrage.cli.fleet_kept import the_fleet
+from ouvrage.cli.ledger import Ledger, opened
 from tests.blackbox.home import Home, Said, home_in
 from tests.blackbox.test_fleet_bring_up import ask, known, proven, tree
+from tests.house.source import SRC
 from tests.support.slurm import missing
 from tests.support.ssh_server import ssh_server
 
@@ -272,3 +278,75 @@ def test_the_script_stops_where_slurm_is_not_installed(home: Home, tmp_path: Pat
     assert done.returncode == 1
     assert "apt-get install munge slurmd slurm-client" in done.stderr
     assert not (tmp_path / "root").exists()
+
+
+def test_a_node_is_sent_no_secret_of_the_controllers(home: Home, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    started(home, "--to", str(out))
+    with opened_in(home) as ledger:
+        fleet = the_fleet(ledger)
+        where = Where(to=out, apply=False, replace=False, whole=False, as_json=False)
+        carry = planned(ledger, fleet, fleet, where)
+    sent = contents_of(carry, ("node",))
+    password = (home.path / "fleet/keys/accounting.password").read_bytes()
+    assert {"install.sh", "all/etc/munge/munge.key"} <= set(sent)
+    assert not any(password in data for data in sent.values())
+    assert not any("jwt" in name and data for name, data in sent.items())
+
+
+def test_what_a_machine_knows_of_itself_comes_over(
+    machines: Home, homes: Callable[[str], Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine's home is one, the owner's another."""
+    owner = homes("owner")
+    lines = ask(machines, "node", "facts", "g1").out
+    (tmp_path / "g1").write_text(lines)
+    said = ask(owner, "fleet", "learn", "g1", "--from", str(tmp_path / "g1"))
+    assert said.first.endswith("; 1 certificate, 2 of 2 facts new."), said.first
+    assert "0 of 2 facts new" in ask(owner, "fleet", "learn", "g1", "--from", str(tmp_path / "g1")).first  # fmt: skip
+    (tmp_path / "ssh").mkdir()
+    there = f"env OUVRAGE_HOME={machines.path} PYTHONPATH={SRC.parent} {sys.executable} -m ouvrage"
+    with ssh_server(tmp_path / "ssh", {}) as command:
+        monkeypatch.setenv("OUVRAGE_SSH", command)
+        monkeypatch.setenv("OUVRAGE_THERE", there)
+        asked = replace(owner, environment={**owner.environment, "OUVRAGE_SSH": command, "OUVRAGE_THERE": there})  # fmt: skip
+        said = ask(asked, "fleet", "learn", "g2", "--ssh", "root@g2")
+    assert said.first.endswith("; 1 certificate, 2 of 2 facts new."), said.first
+    ask(owner, "build", "save", "h100-2", "--node", "g1")
+    started(owner, "--to", str(tmp_path / "out"))
+    for node in ("g1", "g2"):
+        ask(owner, "fleet", "add", node, "--to", str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda text: "", "has 0 lines"),
+        (lambda text: text * 40, "has 80 lines"),
+        (lambda text: text + "{}\n", "x:3 "),
+        (lambda text: text + "[" * 20_000 + "\n", "x:3"),
+        (lambda text: text.replace('"subject":"node:g1"', '"subject":"node:g2"'), "expected about g1"),
+        (lambda text: text.replace("AMD EPYC 9554", "AMD EPYC 9654"), "expected hash"),
+        (lambda text: text.replace("node.certificate", "node.blessing"), "expected node.inventory or node.certificate"),
+        (lambda text: text.replace("\\\"passed\\\":true", "\\\"passed\\\":7"), "error["),
+    ],
+)  # fmt: skip
+def test_lines_that_are_not_a_machines_own(
+    machines: Home, homes: Callable[[str], Home], tmp_path: Path, change: Callable[[str], str], found: str
+) -> None:  # fmt: skip
+    text = ask(machines, "node", "facts", "g1").out
+    assert change(text) != text
+    (tmp_path / "x").write_text(change(text))
+    owner = homes("owner")
+    said = ask(owner, "fleet", "learn", "g1", "--from", str(tmp_path / "x"), code=2)
+    assert found in said.err, said
+    assert "nothing was written" in said.err
+    assert "error[inventory/none]" in ask(owner, "node", "facts", "g1", code=2).err
+
+
+@contextmanager
+def opened_in(home: Home) -> Iterator[Ledger]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OUVRAGE_HOME", str(home.path))
+        with opened() as ledger:
+            yield ledger

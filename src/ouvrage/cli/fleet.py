@@ -16,6 +16,11 @@ FLEET: dict[str, tuple[str, str, str]] = {
         "init",
         "Where its controller stands, and what a machine must be to join.",
     ),
+    "learn": (
+        "fleet_learn",
+        "learn",
+        "Take a machine's own inventory and certificates on record here.",
+    ),
     "add": (
         "fleet_add",
         "add",
