@@ -35,7 +35,7 @@ test: dev debian ## everything that must hold: the checks, then the whole suite;
 	@$(MAKE) --no-print-directory suite
 
 suite:
-	@$(PY) -m pytest -q -n $(WORKERS) -m "not soak" tests
+	@$(PY) tools/suite.py $(WORKERS)
 
 check: dev ## format, lint, types, layers, documentation, generated pages up to date, house rules
 	@$(PY) tools/check.py all

@@ -1,7 +1,7 @@
 """Puts the tests on the ground that they stand on, however they were started.
 
-A shell that starts a job in the background lets it ignore SIGINT and SIGQUIT, and every program that
-the job starts inherits that. Tests that interrupt a program would then wait for nothing.
+A shell that starts a job in the background lets it ignore SIGINT and SIGQUIT, ``nohup`` does so with SIGHUP, and every
+program that the job starts inherits that. Tests that interrupt a program or hang up would then wait for nothing.
 
 Tests of properties draw the same examples each time, so that the suite says the same of the same code;
 ``make soak`` sets ``OUVRAGE_RANDOM`` and draws others, every time anew (decision 0210).
@@ -15,7 +15,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-for _number in (signal.SIGINT, signal.SIGQUIT):
+for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(
             _number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL

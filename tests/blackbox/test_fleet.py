@@ -141,6 +141,7 @@ def test_from_an_empty_home_to_the_invoice(
     assert any("8 cores" in advice for each in report["efficiency"] for advice in each["advice"])
     _prices(owner, truth)
     assert owner.inside("verify").code == 0
+    _explained(owner)
     _again(owner, worked)
     other = homes("other")
     saved = owner.path.parent / "saved"
@@ -193,6 +194,21 @@ def _prices(owner: Home, truth: dict[str, int]) -> None:
     assert "What each GPU did" in (owner.path.parent / "page.html").read_text()
     refused = owner.inside("fleet", "rate", "gpuu", "--price", "1/h")
     assert (refused.code, "it has debug, gpu" in refused.err) == (2, True)
+
+
+def _explained(owner: Home) -> None:
+    """A figure of each kind goes back to rows of accounting that are in the ledger."""
+    listed = owner.inside("explain", "fleet/lab", "--json").json["figures"]
+    one_of_each = {each["name"].partition(":")[2].partition(".")[0]: each for each in listed}
+    assert {"hours", "causes", "accounts", "waits", "lost", "owes", "units"} <= one_of_each.keys()
+    for each in one_of_each.values():
+        found = owner.inside("explain", each["name"], "--json").json
+        assert (found["value"], found["missing"]) == (each["value"], [])
+    said = owner.inside("explain", "fleet/lab:hours.working")
+    assert "fact " in said.out
+    assert said.first.startswith("fleet/lab:hours.working@")
+    refused = owner.inside("explain", "fleet/lab:hours.werking")
+    assert (refused.code, "hours.working" in refused.err) == (2, True)
 
 
 def _again(owner: Home, lab: Slurm) -> None:

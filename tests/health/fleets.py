@@ -9,7 +9,8 @@ from typing import Any
 from ouvrage.base.grades import Grade
 from ouvrage.health.laws import LAWS
 from ouvrage.health.record import HealthRecord
-from ouvrage.health.response import Ordered, Response, Situation, respond
+from ouvrage.health.response import Ordered, Response, respond
+from ouvrage.health.situation import Situation
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.model.health import MaintenanceWindow, Remedy, Verdict

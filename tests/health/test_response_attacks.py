@@ -146,7 +146,9 @@ def test_what_is_due_when_idle_withholds_nothing_where_nobody_would_do_it(hidden
     say(fleet, "WARN", at_drain="gpu_reset", code="xid-63")
     found = fleet.look(S)
     assert (fleet.state(), fleet.held()) == ("suspect", frozenset())
-    assert found.reasons["n1", "n1-g0"].endswith("gpu_reset once it is idle, which is not turned on")
+    assert found.reasons["n1", "n1-g0"].endswith(
+        "gpu_reset once it is idle, which is not turned on"
+    )
 
 
 def test_what_waits_for_idleness_never_takes_the_room_of_what_is_broken() -> None:

@@ -17,10 +17,11 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from time import monotonic
 from urllib.parse import SplitResult, urlsplit
 
 from ouvrage import __version__
+from ouvrage.adapters.clock import monotonic_us
+from ouvrage.base.time import SECOND
 
 TIMEOUT_S, ANSWER_S = 10.0, 15.0
 """How long one step may take, and all of them from the connection to the answer's first line."""
@@ -131,7 +132,7 @@ def _sent(parts: SplitResult, address: Address, body: bytes, headers: Mapping[st
     port = parts.port or (443 if secure else 80)
     line = http.client.HTTPConnection(parts.hostname, port, timeout=TIMEOUT_S)
     made = socket.create_connection((str(address), port), TIMEOUT_S)
-    until = monotonic() + ANSWER_S
+    until_us = monotonic_us() + round(ANSWER_S * SECOND)
     try:
         if secure:
             made = ssl.create_default_context().wrap_socket(made, server_hostname=parts.hostname)
@@ -139,18 +140,18 @@ def _sent(parts: SplitResult, address: Address, body: bytes, headers: Mapping[st
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         told = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
         line.request("POST", target, body, {**told, "Connection": "close"})
-        status = _status(made, until)
+        status = _status(made, until_us)
     finally:
         made.close()
     words = "a redirect, which is not followed" if 300 <= status < 400 else f"status {status}"
     return Posted(status=status, words=words)
 
 
-def _status(made: socket.socket, until: float) -> int:
+def _status(made: socket.socket, until_us: int) -> int:
     """The answer's status, from its first line; what only announces it (1xx) is passed over. ``OSError``, ``ValueError``."""
     begun = b""
     while len(begun) < _MOST_READ:
-        left = until - monotonic()
+        left = (until_us - monotonic_us()) / SECOND
         if left <= 0:
             break
         made.settimeout(left)

@@ -64,7 +64,7 @@ def report_lines(found: FleetReport, invoice: Sequence[str] = ()) -> list[str]:
     return [*safely, *invoice, "", more]
 
 
-MORE = "Newer: ouvrage fleet adopt"
+MORE = "Newer: ouvrage fleet adopt      Where a figure comes from: ouvrage explain fleet/NAME"
 
 
 def answer(found: FleetReport) -> str:

@@ -25,8 +25,8 @@ from ouvrage.health.ladder import Step, runbook_of
 from ouvrage.health.lemons import DAY_US, Mark, Score, Service, scores
 from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord, Heard, Machine, Moved, Try, Walked
-from ouvrage.health.response import next_for, window_of
 from ouvrage.health.service_level import stays
+from ouvrage.health.situation import next_for, window_of
 from ouvrage.health.spares import Spares, spares
 from ouvrage.health.states import Standing
 from ouvrage.health.tables import Thresholds

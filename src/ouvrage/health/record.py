@@ -356,7 +356,9 @@ def _faulty(record: HealthRecord, node: str, fault: tuple[str, int, Verdict | He
 
 
 def _has_links(value: Verdict) -> bool:
-    return any(e.name == "nvlinks_most" and e.value not in ("0", "not told") for e in value.evidence)
+    return any(
+        e.name == "nvlinks_most" and e.value not in ("0", "not told") for e in value.evidence
+    )
 
 
 def _count(record: HealthRecord, node: str, entry: Recorded, value: Verdict) -> None:

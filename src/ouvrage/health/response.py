@@ -8,13 +8,25 @@ are what the states say: nothing else sets them or lets them go. It carries noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ouvrage.health.fences import Place, changes
 from ouvrage.health.fleet import Allowed, allowed
-from ouvrage.health.ladder import Step, Tried, next_step, runbook_of
-from ouvrage.health.record import WHOLE, HealthRecord, Heard, Try, height
+from ouvrage.health.ladder import Step, runbook_of
+from ouvrage.health.record import HealthRecord, Heard, Try, height
+from ouvrage.health.situation import (
+    Silence,
+    Situation,
+    beside_of,
+    is_busy,
+    is_idle,
+    next_for,
+    place_name,
+    silence_of,
+    window_of,
+    worst_owed,
+)
 from ouvrage.health.states import AUTOMATION, Standing, Wish, moved
 from ouvrage.health.tables import Thresholds
 from ouvrage.model.health import MaintenanceWindow, Paged, Remedy, StateMove
@@ -27,23 +39,6 @@ FENCED = frozenset(
 
 _LEFT_ALONE = frozenset({"rma", "retired"})
 _MOST_MOVES = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What is known: the ``record``, on which places work runs, what the owner turned on, and who is silent.
-
-    ``observed`` are machines that others run: there the ladder is a person. ``silent`` are nodes not heard of, for how long (µs);
-    ``unwatched`` those whose watch is not heard of, though they may be.
-    """
-
-    record: HealthRecord
-    nodes: frozenset[str]
-    busy: frozenset[Place] = frozenset()
-    turned_on: frozenset[str] = frozenset()
-    observed: frozenset[str] = frozenset()
-    silent: Mapping[str, int] = field(default_factory=dict[str, int])
-    unwatched: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,67 +114,17 @@ def _fleet(
         if record.standing((node, device)).state not in (*_LEFT_ALONE, "maintenance"):
             wanting.setdefault(node, heard.verdict.code or heard.verdict.check)
     for node in sorted({*situation.silent, *situation.unwatched} & situation.nodes):
-        silence = _silence(situation, node, bounds)
+        silence = silence_of(situation, node, bounds)
         if silence is not None and silence.fences:
             wanting.setdefault(node, "silent")
     count = len(situation.nodes)
     made = allowed(wanting, record.fenced(), count, now_us, bounds)
-    for place in (each for each in places if each[0] not in wanting and _idle(situation, each)):
+    for place in (each for each in places if each[0] not in wanting and is_idle(situation, each)):
         more = {**wanting, place[0]: record.due(place)[0].verdict.code}
         also = allowed(more, record.fenced(), count, now_us, bounds)
         if not also.stopped and place[0] not in also.waiting:
             return also, place
     return made, None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Silence:
-    """A node, or its watch, is not heard of for so long that nothing is known of it; ``fences``: that nothing more is placed."""
-
-    words: str
-    for_us: int
-    fences: bool
-
-
-def _silence(situation: Situation, node: str, bounds: Thresholds) -> _Silence | None:
-    """Why nothing is known of a node, None where it speaks."""
-    for who, told, name in (("it", situation.silent, "silence"), ("its watch", situation.unwatched, "silence.watch")):
-        for_us = told.get(node, 0)
-        if for_us >= bounds.us(f"{name}.unknown"):
-            fences = for_us >= bounds.us(f"{name}.fence")
-            return _Silence(words=f"{who} is not heard of", for_us=for_us, fences=fences)
-    return None
-
-
-def _idle(situation: Situation, place: Place) -> bool:
-    """Whether something that was due when idle can be done now: nothing runs there, and its owner turned it on."""
-    record, node = situation.record, place[0]
-    due = record.due(place)
-    if not due or record.standing(place).state not in ("healthy", "suspect"):
-        return False
-    rung = due[0].verdict.at_drain
-    beside = beside_of(record, place, rung)
-    return (
-        rung in situation.turned_on
-        and node not in situation.observed
-        and not any(is_busy(situation, (node, each)) for each in (place[1], *beside))
-    )
-
-
-def is_busy(situation: Situation, place: Place) -> bool:
-    """Whether work runs on a device, or for None anywhere on the machine."""
-    node, device = place
-    if device is None:
-        return any(at[0] == node for at in situation.busy)
-    return place in situation.busy
-
-
-def beside_of(record: HealthRecord, place: Place, rung: str) -> frozenset[str | None]:
-    """What a rung takes along beside its place: the machine (None), or the other GPUs of an NVLink domain."""
-    if rung in WHOLE:
-        return frozenset({None})
-    node, device = place
-    return frozenset(record.machine(node).tied(device)) if rung == "gpu_reset" and device else frozenset()
 
 
 def _untold(record: HealthRecord, page: Paged, now_us: int, bounds: Thresholds) -> bool:
@@ -191,52 +136,6 @@ def _untold(record: HealthRecord, page: Paged, now_us: int, bounds: Thresholds) 
 
 def _page(key: str, node: str | None, device: str | None, words: str, runbook: str | None) -> Paged:
     return Paged(key=key, node=node, device=device, words=words, runbook=runbook)
-
-
-def place_name(place: Place, record: HealthRecord) -> str:
-    """A place as a person calls it."""
-    node, device = place
-    name = record.machine(node).name
-    return name if device is None else f"{name} {device}"
-
-
-def worst_owed(record: HealthRecord, place: Place) -> Heard | None:
-    """What a place is repaired for: the gravest that is held against it, in this boot or before."""
-    owed = record.owing(place)
-    return max(owed, key=lambda each: height(each.asks), default=None)
-
-
-def next_for(
-    record: HealthRecord, place: Place, turned_on: Collection[str], now_us: int,
-    bounds: Thresholds, *, observed: bool = False, failed: bool = False,
-) -> Step | None:  # fmt: skip
-    """The rung that is next on a place, None where it owes nothing. ``failed``: the last one is known not to have helped."""
-    first = worst_owed(record, place)
-    history = [
-        Tried(
-            rung=each.remedy.rung, at_us=each.at_us, outcome=each.remedy.outcome,
-            verified=each.remedy.verified, dry_run=each.remedy.dry_run,
-        )
-        for each in record.tries.get(place, ())
-    ]  # fmt: skip
-    if failed:  # of the last one it is known by now, though not recorded yet
-        history = [*history[:-1], *(replace(each, verified=False) for each in history[-1:])]
-    if first is None:
-        return None
-    found = next_step(
-        first.asks, history, now_us, turned_on, bounds, rule=first.verdict.code, observer=observed
-    )
-    why = f"{first.verdict.check} asks for {first.asks}"
-    return found or Step(rung="person", dry_run=False, hands=True, why=why)
-
-
-def window_of(record: HealthRecord, node: str, now_us: int) -> MaintenanceWindow | None:
-    """The window of maintenance that a node is in now."""
-    open_ = [
-        each for each in record.windows.values()
-        if each.node == node and not each.cancelled and each.from_us <= now_us < each.to_us
-    ]  # fmt: skip
-    return max(open_, key=lambda each: each.to_us, default=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -372,10 +271,10 @@ class _Course:
             return self._to("suspect", words, [h.id for h in against], boot=_boot(against))
         return self._to("fenced", _said(first), [h.id for h in against], boot=_boot(against))
 
-    def _silence(self) -> _Silence | None:
-        return _silence(self.situation, self.place[0], self.bounds)
+    def _silence(self) -> Silence | None:
+        return silence_of(self.situation, self.place[0], self.bounds)
 
-    def _silent(self, state: str, silence: _Silence) -> Wish | None:
+    def _silent(self, state: str, silence: Silence) -> Wish | None:
         minutes = silence.for_us // 60_000_000
         self.reason = f"{silence.words} for {minutes} min"
         evidence = [f"silence/{self.place[0]}/{(self.now_us - silence.for_us) // 1_000_000}"]
@@ -532,7 +431,9 @@ class _Course:
             self.record, self.place, self.situation.turned_on, self.now_us, self.bounds,
             observed=observed, failed=failed,
         )  # fmt: skip
-        return step or Step(rung="person", dry_run=False, hands=True, why="nothing says what is wrong")
+        return step or Step(
+            rung="person", dry_run=False, hands=True, why="nothing says what is wrong"
+        )
 
     def _call(self, step: Step) -> None:
         """Call a person, once for each time that it comes to hands; say what would have been done."""

@@ -20,7 +20,8 @@ from ouvrage.base.grades import Grade
 from ouvrage.base.time import MINUTE
 from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord
-from ouvrage.health.response import Ordered, Response, Situation, place_name, respond
+from ouvrage.health.response import Ordered, Response, respond
+from ouvrage.health.situation import Situation, place_name
 from ouvrage.health.states import AUTOMATION
 from ouvrage.ledger.facts import Fact
 from ouvrage.model.health import Remedy, StateMove

@@ -52,7 +52,7 @@ class RungOrdered(Answer):
     epoch: int
     code: str
     why: str
-    beside: list[str] = []
+    beside: list[str] = Field(default_factory=list[str])
 
 
 class NodeDuties(Answer):

@@ -16,7 +16,8 @@ from ouvrage.base.grades import Grade
 from ouvrage.health.fences import Place
 from ouvrage.health.owner import Owner
 from ouvrage.health.record import KINDS_READ, HealthRecord, record_of
-from ouvrage.health.response import Response, Situation, respond
+from ouvrage.health.response import Response, respond
+from ouvrage.health.situation import Situation
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.store.store import Store
 

@@ -69,7 +69,9 @@ class Repair:
 
     def resume(self) -> bool:
         """Tell how a rung ended that was under way when the machine went down; whether there was one."""
-        if (self.state / STOPPED).exists():  # nobody else repairs now: whoever stopped them was cut short
+        if (
+            self.state / STOPPED
+        ).exists():  # nobody else repairs now: whoever stopped them was cut short
             keep_hands_off(self.state, False)
             try:
                 start_what_was_stopped(self.state, self.machine)
@@ -155,7 +157,7 @@ def from_server(state: Path, url: str, ca: str | None) -> Callable[[], Duties]:
             rungs=tuple(
                 Rung(
                     device=each.device, rung=each.rung, epoch=each.epoch, beside=tuple(each.beside)
-                )  # fmt: skip
+                )
                 for each in told.ordered
                 if each.rung in BY_ITSELF
             ),
@@ -180,9 +182,7 @@ def by_itself(
         return Duties(
             epoch=record.machine(node).moves,
             rungs=tuple(
-                Rung(
-                    device=each.place[1], rung=each.rung, epoch=each.epoch, beside=each.beside
-                )  # fmt: skip
+                Rung(device=each.place[1], rung=each.rung, epoch=each.epoch, beside=each.beside)
                 for each in found.ordered
                 if each.rung in BY_ITSELF
             ),

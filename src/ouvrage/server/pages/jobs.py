@@ -366,7 +366,10 @@ def _facts(seen: Visit, told: JobShown, why: Explained) -> Facts:
     command = told.spec.get("command") or ()
     pairs: list[tuple[str, Cell]] = [
         (_("Why it stands so"), Cell(text=why.words, note=why.code)),
-        *((str(key), Cell(text=str(value))) for key, value in why.detail.items()),
+        *(
+            (_(str(key).replace("_", " ")).capitalize(), Cell(text=str(value)))
+            for key, value in why.detail.items()
+        ),
         (_("Command"), Cell(text=" ".join(map(str, command)))),
         (_("Project"), Cell(text=told.project_name)),
         (_("Submitted"), Cell(text=moment(told.submitted_us, seen.language))),

@@ -50,12 +50,13 @@ def account(seen: Visit) -> ConsolePage:
         blocks.append(_budgets(seen, told.account.org))
         blocks += _forms(seen, told.account)
     blocks += _bill(seen, told)
+    inside = name if is_owner_side(seen.who) else None
     return ConsolePage(
-        title=_("Money"),
+        title=inside or _("Money"),
         headline=_headline(seen, told),
         lead=(_("Every amount is what the bill will say."),),
         place="money",
-        trail=((_("Money"), "/money"),) if name and is_owner_side(seen.who) else (),
+        trail=((_("Money"), "/money"),) if inside else (),
         blocks=tuple(blocks),
         live_s=10,
     )

@@ -16,7 +16,8 @@ from ouvrage.health.account import account_of, account_plain
 from ouvrage.health.by_hand import ByHand, called_off, facts_of
 from ouvrage.health.owner import Owner
 from ouvrage.health.record import HealthRecord
-from ouvrage.health.response import Situation, respond
+from ouvrage.health.response import respond
+from ouvrage.health.situation import Situation
 from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.errors import unreadable
