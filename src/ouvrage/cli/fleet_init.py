@@ -7,7 +7,7 @@ changed by what is said anew, and by nothing else; its name and its root stay, s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import click
@@ -133,7 +133,7 @@ def _settings(cluster: str, said: dict[str, Any], before: FleetSettings | None) 
 
 
 def _names() -> tuple[str, ...]:
-    return FleetSettings.__slots__
+    return tuple(each.name for each in fields(FleetSettings))
 
 
 def _checked(settings: FleetSettings, before: FleetSettings | None) -> FleetSettings:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from ouvrage.ledger.lines import read_fact_line
 from ouvrage.model.health import NodeCertificate, NodeInventory
 
 _MOST = 64
+_LARGEST = 64 << 20
 _THERE = "ouvrage"
 
 
@@ -73,7 +75,7 @@ def learn(node: str, ssh: str | None, saved: Path | None, as_json: bool) -> int:
 
 
 def _saved(file: Path) -> str:
-    data = click.get_binary_stream("stdin").read(64 << 20) if str(file) == "-" else read_bytes(file)
+    data = sys.stdin.buffer.read(_LARGEST) if str(file) == "-" else read_bytes(file)
     return data.decode("utf-8", "replace")
 
 
