@@ -243,18 +243,17 @@ def test_what_is_wrong_with_a_node(
     pairs: dict[str, str], gpus: int, controller: str | None, told: tuple[str, ...]
 ) -> None:
     said = said_of(pairs, gpus)
-    shape = shape_of(inventory())
-    assert standing_of(member(), said, (), shape, controller, asked=True).wrong == told
+    assert standing_of(member(), said, (), member(), controller, asked=True).wrong == told
 
 
 def test_what_slurm_does_not_know_and_what_changed_since() -> None:
-    found = standing_of(member(), None, (), shape_of(inventory(gpus=4)), None, asked=True)
+    found = standing_of(member(), None, (), member(now=inventory(gpus=4)), None, asked=True)
     assert found.state == "not known"
     assert found.wrong == (
         "Slurm does not know it: its controller has not read the files yet",
         "its inventory has 4 GPUs now, the fleet's files 2: ouvrage fleet upgrade",
     )
-    assert standing_of(member(), None, (), None, None, asked=False).wrong == ()
+    assert standing_of(member(), None, (), member(), None, asked=False).wrong == ()
 
 
 def test_secrets_are_where_they_must_be_and_nowhere_else() -> None:

@@ -14,17 +14,14 @@ from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.fleet_hosts import Host
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.agent import host_name
-from ouvrage.cli.build import build_named
 from ouvrage.cli.fleet_carry import Where, carried, planned, where_options, with_member
-from ouvrage.cli.fleet_kept import Fleet, certificates_of, stated, the_fleet
-from ouvrage.cli.fleet_today import reshaped
-from ouvrage.cli.ledger import Ledger, opened
-from ouvrage.cli.node_inventory import inventories
-from ouvrage.fleet.joining import Refusal, refusals, told_refusals
+from ouvrage.cli.fleet_kept import Fleet, stated, the_fleet
+from ouvrage.cli.fleet_today import Today
+from ouvrage.cli.ledger import opened
+from ouvrage.fleet.joining import Refusal, told_refusals
 from ouvrage.fleet.names import check_address, check_host, check_path, check_port, check_word
 from ouvrage.fleet.shape import types_of
 from ouvrage.model.bringup import FleetMember
-from ouvrage.model.health import NodeInventory
 
 _DEVICES = "/dev/nvidia"
 
@@ -77,8 +74,10 @@ def add(node: str, where: Where, **said: Any) -> int:
     check_host("node", node)
     with opened() as ledger:
         fleet = the_fleet(ledger)
-        member, now = _member(ledger, fleet, node, said)
-        _may_join(ledger, fleet, member, now, where)
+        wanted = _wanted(fleet, node, said)
+        looked = Today(ledger, fleet, now_us()).look(wanted, gpu_type=said["gpu_type"])
+        member = looked.member
+        _may_join(fleet, member, [*looked.why_not], where)
         after = with_member(fleet, member)
         carry = planned(ledger, fleet, after, where)
         again = f"ouvrage fleet add {node}"
@@ -93,44 +92,26 @@ def _first(fleet: Fleet, member: FleetMember) -> str:
     )  # fmt: skip
 
 
-def _member(
-    ledger: Ledger, fleet: Fleet, node: str, said: dict[str, Any]
-) -> tuple[FleetMember, NodeInventory]:
-    """The machine as it would be a member, and the inventory that says so."""
+def _wanted(fleet: Fleet, node: str, said: dict[str, Any]) -> FleetMember:
+    """The member as its owner says it; what its inventory says is not in it yet."""
     check_host("--host", said["host"] or node)
     check_address(said["address"] or said["host"] or node)
     check_path("--devices", said["devices"])
+    check_word("the build", said["build"] or fleet.settings.build)
     if said["port"] is not None:
         check_port("--port", said["port"])
     if said["gpu_type"] is not None:
         check_word("--gpu-type", said["gpu_type"])
-    found = inventories(ledger, node)
-    if not found:
-        raise OuvrageError(
-            "inventory/none", f"no inventory of {node} is on record here",
-            hint="on that machine: ouvrage node inventory; its facts come with its runs or a backup",
-        )  # fmt: skip
-    now = found[-1][1]
-    empty = FleetMember(
+    return FleetMember(
         node=node, host=said["host"] or node, address=said["address"] or said["host"] or node, port=said["port"],
         sockets=0, cores=0, threads=0, memory_mib=said["memory"] or 0, gpus=(), devices=said["devices"],
         build=said["build"] or fleet.settings.build, certificate="", inventory="", allowed=tuple(said["allowed"]),
         said=tuple(name for name in ("memory", "gpu_type") if said[name] is not None), removed=False, why="",
     )  # fmt: skip
-    member = reshaped(ledger, fleet, empty, gpu_type=said["gpu_type"])
-    return member, now
 
 
-def _may_join(
-    ledger: Ledger, fleet: Fleet, member: FleetMember, now: NodeInventory, where: Where
-) -> None:
-    """Raise ``OuvrageError`` ``fleet/may-not-join`` with every reason against a machine."""
-    build = build_named(ledger, member.build)
-    check_word("the build", build.build)
-    certificates = [value for _, value in certificates_of(ledger, member.node)]
-    found: list[Refusal] = [
-        *refusals(fleet.settings, build, member, now, certificates, fleet.members, now_us())
-    ]
+def _may_join(fleet: Fleet, member: FleetMember, found: list[Refusal], where: Where) -> None:
+    """Raise ``OuvrageError`` ``fleet/may-not-join`` with every reason against a machine, its own word included."""
     if where.apply:
         here = member.host.lower() == host_name()
         host = Host(name=member.node, ssh=None if here else member.address)

@@ -49,6 +49,17 @@ def entries_of(
     return [(entry, value) for entry, value in values if isinstance(value, kind)]
 
 
+def last_of(ledger: Ledger, kind: type[Kind], subject: str) -> tuple[Recorded, Kind] | None:
+    """The last of a kind about something; the others are not even read."""
+    asked: Any = kind
+    found = in_force(ledger.store.records(kind=asked.KIND, subject=subject))
+    for entry in sorted(found, key=lambda each: each.seq, reverse=True):
+        value = read(entry.fact)
+        if isinstance(value, kind):
+            return entry, value
+    return None
+
+
 def fleet_kept(ledger: Ledger) -> Fleet | None:
     """The fleet of this home; None where there is none."""
     settings = [value for _, value in entries_of(ledger, FleetSettings)]

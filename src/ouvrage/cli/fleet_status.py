@@ -18,13 +18,13 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.fleet_asking import SlurmSays, slurm_says
 from ouvrage.cli.fleet_carry import hosts_of
 from ouvrage.cli.fleet_kept import Fleet, the_fleet
-from ouvrage.cli.fleet_today import reshaped, why_not_today
+from ouvrage.cli.fleet_today import Today
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, shortened, table
 from ouvrage.fleet.joining import told_refusals
 from ouvrage.fleet.plan import ALL, plan_of
-from ouvrage.fleet.shape import Shape, types_of
+from ouvrage.fleet.shape import types_of
 from ouvrage.fleet.standing import Standing, standing_of
 from ouvrage.model.bringup import FleetMember
 
@@ -43,8 +43,8 @@ def status(ask_hosts: bool, as_json: bool) -> int:
     """Which nodes of the fleet are well, and what is wrong with the others? Exit code 1 where something is."""  # fmt: skip
     with opened() as ledger:
         fleet = the_fleet(ledger)
-        says = slurm_says(fleet)
-        found = [_standing(ledger, fleet, each.node, says) for each in fleet.members]
+        says, today = slurm_says(fleet), Today(ledger, fleet, now_us())
+        found = [_standing(today, each, says) for each in fleet.members]
         files = _files(ledger, fleet) if ask_hosts else {}
     strangers = sorted(set(says.nodes) - {each.node for each in fleet.members})
     if as_json:
@@ -55,17 +55,12 @@ def status(ask_hosts: bool, as_json: bool) -> int:
     return 0 if well and not any(files.values()) else 1
 
 
-def _standing(ledger: Ledger, fleet: Fleet, node: str, says: SlurmSays) -> Standing:
-    member = fleet.member(node)
-    shape: Shape | None = None
-    try:
-        now = reshaped(ledger, fleet, member)
-        shape = Shape(sockets=now.sockets, cores=now.cores, threads=now.threads, memory_mib=now.memory_mib, gpus=now.gpus)  # fmt: skip
-    except OuvrageError:
-        pass  # told below, as a reason why it would not join
-    why_not = why_not_today(ledger, fleet, member, now_us())
-    said = says.nodes.get(node)
-    return standing_of(member, said, why_not, shape, says.version, asked=says.why is None)
+def _standing(today: Today, member: FleetMember, says: SlurmSays) -> Standing:
+    looked = today.judged(member)
+    said = says.nodes.get(member.node)
+    return standing_of(
+        member, said, looked.why_not, looked.member, says.version, asked=says.why is None
+    )
 
 
 def _files(ledger: Ledger, fleet: Fleet) -> dict[str, list[str]]:

@@ -12,10 +12,9 @@ from dataclasses import replace
 import click
 
 from ouvrage.adapters.clock import now_us
-from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.fleet_carry import Where, carried, planned, where_options
 from ouvrage.cli.fleet_kept import Fleet, stated, the_fleet
-from ouvrage.cli.fleet_today import reshaped, why_not_today
+from ouvrage.cli.fleet_today import Today
 from ouvrage.cli.ledger import Ledger, opened
 from ouvrage.model.bringup import FleetMember
 
@@ -50,20 +49,14 @@ def upgrade(packages: bool, where: Where) -> int:
 
 def _members(ledger: Ledger, fleet: Fleet) -> tuple[tuple[FleetMember, ...], list[str]]:
     """The members as they are today, and in words those that would not join and stay as they were."""
+    today = Today(ledger, fleet, now_us())
     found: list[FleetMember] = []
     wrong: list[str] = []
     for member in fleet.members:
-        why = [
-            f"{each.about}: {each.words}" for each in why_not_today(ledger, fleet, member, now_us())
-        ]
-        now = member
-        try:
-            now = reshaped(ledger, fleet, member)
-        except OuvrageError as error:
-            why = why or [error.message]
-        found.append(member if why else now)
+        looked = today.judged(member)
+        why = looked.why_not
+        found.append(member if why else looked.member)
         if why:
-            wrong.append(
-                f"{member.node}: {why[0]}" + (f", and {len(why) - 1} more" if why[1:] else "")
-            )
+            more = f", and {len(why) - 1} more" if why[1:] else ""
+            wrong.append(f"{member.node}: {why[0].about}: {why[0].words}{more}")
     return tuple(found), wrong

@@ -6,6 +6,7 @@ and its word counts, and that a node which somebody drained keeps their reason.
 
 from __future__ import annotations
 
+_PATH = "export PATH=${PATH:-/usr/sbin:/usr/bin:/sbin:/bin}:/usr/local/bin:/opt/ouvrage/bin"
 _CHECK = "timeout 50 ouvrage check all"
 HOOKS = {"Prolog": "prolog", "Epilog": "epilog", "HealthCheckProgram": "health"}
 """Setting of slurm.conf → the script's file name."""
@@ -26,18 +27,21 @@ _SCRIPTS = {
     "prolog": f"""#!/bin/sh
 # Before a job: a node that is not well gets none. Slurm drains it and puts the job back into the queue.
 BEFORE
+{_PATH}
 {_CHECK} >/dev/null 2>&1
 [ $? -ne 2 ]
 """,
     "epilog": f"""#!/bin/sh
 # After a job: a node that it left in a bad state gets no other one. Slurm drains it.
 BEFORE
+{_PATH}
 {_CHECK} >/dev/null 2>&1
 [ $? -ne 2 ]
 """,
     "health": f"""#!/bin/sh
 # Every few minutes. A node that somebody drained before keeps their reason; nobody's drain is ever lifted here.
 BEFORE
+{_PATH}
 node=${{SLURMD_NODENAME:-$(hostname -s)}}
 why=$({_CHECK} --plain 2>&1)
 [ $? -eq 2 ] || exit 0

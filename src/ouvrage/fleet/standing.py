@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ouvrage.fleet.joining import Refusal
-from ouvrage.fleet.shape import Shape
 from ouvrage.model.bringup import FleetMember
 
 _GRES = re.compile(r"gres/gpu\S* count reported lower than configured \((\d+) < (\d+)\)")
@@ -63,12 +62,12 @@ def said_of(pairs: Mapping[str, str], gpus: int) -> NodeSaid:
 
 
 def standing_of(
-    member: FleetMember, said: NodeSaid | None, why_not: Sequence[Refusal], shape: Shape | None,
+    member: FleetMember, said: NodeSaid | None, why_not: Sequence[Refusal], now: FleetMember,
     controller: str | None, *, asked: bool,
 ) -> Standing:  # fmt: skip
     """How a member stands. ``said`` None: Slurm does not list it, or (not ``asked``) does not answer.
 
-    ``why_not`` are the reasons why it would not join today, ``shape`` what its last inventory makes of it (None: nothing),
+    ``why_not`` are the reasons why it would not join today, ``now`` what its last inventory makes of it,
     ``controller`` the controller's release.
     """
     wrong: list[str] = []
@@ -76,8 +75,7 @@ def standing_of(
         wrong += _of_slurm(member, said, controller)
     elif asked:
         wrong.append("Slurm does not know it: its controller has not read the files yet")
-    if shape is not None:
-        wrong += _changed(member, shape)
+    wrong += _changed(member, now)
     wrong += [f"{each.about}: {each.words}" for each in why_not]
     state = said.state[0].lower() if said is not None else "not known" if asked else "not asked"
     if said is not None and "DRAIN" in said.state[1:]:
@@ -120,11 +118,11 @@ def _apart(older: tuple[int, int], newer: tuple[int, int]) -> int:
     return -(-months // 9)
 
 
-def _changed(member: FleetMember, shape: Shape) -> Iterator[str]:
+def _changed(member: FleetMember, today: FleetMember) -> Iterator[str]:
     """In what its last inventory makes another node of it than the files say."""
     for name, words in (("sockets", "sockets"), ("cores", "cores a socket"), ("memory_mib", "MiB")):
-        have, now = getattr(member, name), getattr(shape, name)
-        if have != now and not (name == "memory_mib" and "memory" in member.said):
+        have, now = getattr(member, name), getattr(today, name)
+        if have != now:
             yield f"its inventory has {now} {words} now, the fleet's files {have}: ouvrage fleet upgrade"
-    if len(shape.gpus) != len(member.gpus):
-        yield f"its inventory has {len(shape.gpus)} GPUs now, the fleet's files {len(member.gpus)}: ouvrage fleet upgrade"
+    if len(today.gpus) != len(member.gpus):
+        yield f"its inventory has {len(today.gpus)} GPUs now, the fleet's files {len(member.gpus)}: ouvrage fleet upgrade"
