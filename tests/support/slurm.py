@@ -30,6 +30,7 @@ _NEEDED = (
     "slurmdbd",
     "slurmctld",
     "slurmd",
+    "slurmrestd",
     "sacct",
     "unshare",
 )
@@ -38,6 +39,8 @@ CLUSTER = "lab"
 GPU = "h100"
 USERS = ("games", "news", "mail", "backup")
 """Users that Debian's base system has; nobody logs in as one."""
+PLACES_USER = "proxy"
+"""As whom a platform asks for places."""
 
 
 def missing() -> str | None:
@@ -135,6 +138,13 @@ class Slurm:
     def kill(self, daemon: str, signal: str = "SIGKILL") -> None:
         self._tell(f"kill {daemon} {signal}")
 
+    def rest(self) -> str:
+        """The address of slurmrestd, which is started when it is first asked for."""
+        if not _listens(self.ports["slurmrestd"]):
+            self.start("slurmrestd")
+            _until(self, lambda: _listens(self.ports["slurmrestd"]))
+        return f"http://127.0.0.1:{self.ports['slurmrestd']}"
+
     def log(self) -> str:
         """The last lines of every daemon."""
         found = []
@@ -194,7 +204,7 @@ def slurm(nodes: int = 4, gpus: int = 4) -> Iterator[Slurm]:
     directory = Path(tempfile.mkdtemp(prefix="ouvrage-slurm-"))
     directory.chmod(0o755)
     names = [f"n{number}" for number in range(1, nodes + 1)]
-    ports = _free_ports(["slurmctld", "slurmdbd", "mariadbd", *names])
+    ports = _free_ports(["slurmctld", "slurmdbd", "slurmrestd", "mariadbd", *names])
     _files(directory, names, gpus, ports)
     made = Slurm(directory, _keeper(directory), ports)
     try:
@@ -431,6 +441,9 @@ def _daemons(
                      "--innodb-lock-wait-timeout=900"],
         "slurmdbd": ["slurmdbd", "-D"],
         "slurmctld": ["slurmctld", "-D"],
+        # It refuses to be root, and knows who asks by a token alone.
+        "slurmrestd": ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", "SLURM_JWT=daemon",
+                       "slurmrestd", "-a", "rest_auth/jwt", f"127.0.0.1:{ports['slurmrestd']}"],
         **{f"slurmd.{name}": ["slurmd", "-D", "-N", name] for name in names},
     }  # fmt: skip
 

@@ -97,6 +97,12 @@ def state_meant(state: Path | None) -> Path:
     type=click.Path(exists=True, dir_okay=False),
     help="The authority that signed the server's certificate.",
 )
+@click.option(
+    "--places",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Slurm gives out the places here: where its batch jobs meet the runner.",
+)
 @click.option("--with-parent", type=int, hidden=True, help="End when this process is gone.")
 def run(
     state: Path | None,
@@ -111,6 +117,7 @@ def run(
     deny: tuple[str, ...],
     registries: tuple[str, ...],
     ca: str | None,
+    places: Path | None,
     with_parent: int | None,
 ) -> None:
     """Watch this machine until told to stop, and with --server serve a platform.
@@ -140,6 +147,7 @@ def run(
         registries=registries or tuple(kept["registries"]) or REGISTRIES,
         ca=ca,
         watch=not no_watch,
+        places=places and places.absolute(),
     )
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))

@@ -216,6 +216,7 @@ def _json_of_money(found: FleetReport) -> dict[str, Any]:
     weighed = found.weighed
     return {
         "currency": found.billed.currency,
+        "own": [each.name for each in found.billed.own],
         "drafts": {name: invoice_json(each) for name, each in found.billed.drafts.items()},
         "unpriced": [each.name for each in found.billed.unpriced],
         "billing_weights": None if weighed is None else {

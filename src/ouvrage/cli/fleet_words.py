@@ -259,6 +259,9 @@ def _bills(found: FleetReport) -> Iterator[str]:
             ("would owe", "jobs", "before tax", "with tax", "still running"), rows[:MOST], "<>>>>"
         )
         yield from _rest(rows)
+    if found.billed.own:
+        jobs = counted(len(found.billed.own), "job")
+        yield f"{jobs} held places for this platform's own attempts, which it bills as leases and not again here"
     if found.billed.unpriced:
         gpus = sorted(
             {each.partition or "no partition" for each in found.billed.unpriced if each.gpus}

@@ -108,7 +108,7 @@ class Planning:
         """Make it."""
         ready: list[Waiting] = []
         for job in sorted(self.snapshot.waiting, key=lambda job: job.job):
-            kept = _kept_back(job, self.now_us)
+            kept = kept_back(job, self.now_us)
             if kept is None:
                 ready.append(job)
             else:
@@ -381,7 +381,7 @@ def _lacking(resource: str, needed: int, needs: Needs, **more: int | None) -> di
     return {"resource": resource, "needed": needed, **gpu, **more}
 
 
-def _kept_back(job: Waiting, now_us: int) -> Why | None:
+def kept_back(job: Waiting, now_us: int) -> Why | None:
     """Why a job may not even be tried; of several reasons the first in the order of ``HOLDS``."""
     if job.holds:
         hold = min(job.holds, key=lambda hold: (HOLDS.index(hold.kind), hold.words))

@@ -130,5 +130,29 @@ WORDS: dict[str, Callable[[Detail], str]] = {
         f"each thing it needs is free, but not all on one node{_when(d)}"
     ),
     "placement/behind": _behind,
+    **dict.fromkeys(
+        (
+            "slurm/new",
+            "slurm/resources",
+            "slurm/priority",
+            "slurm/dependency",
+            "slurm/held",
+            "slurm/begin",
+            "slurm/nodes",
+            "slurm/reservation",
+            "slurm/partition",
+            "slurm/too-long",
+            "slurm/too-large",
+            "slurm/licenses",
+            "slurm/cleaning",
+            "slurm/prolog",
+            "slurm/launch",
+            "slurm/limit",
+            "slurm/other",
+            "slurm/away",
+            "slurm/refused",
+        ),
+        _said,
+    ),
 }
 """Every code, and how its figures are put into words."""

@@ -15,6 +15,7 @@ from typing import Literal
 from ouvrage.adapters.posting import Network
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.server.health_book import HealthBook
+from ouvrage.server.slurm.settings import SlurmSettings
 from ouvrage.server.wakes import Wakes
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import Store
@@ -49,7 +50,7 @@ class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
     ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``public_page`` opens the page of
-    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``hook_networks`` are where webhooks may lead beside the open Internet. ``asked_…`` bound what one user asks of services.
+    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``hook_networks`` are where webhooks may lead beside the open Internet. ``asked_…`` bound what one user asks of services. ``slurm``: who gives out places instead of this platform.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -72,6 +73,7 @@ class Settings:
     hook_networks: tuple[Network, ...] = ()
     oidc: Oidc | None = None
     rented: Rented | None = None
+    slurm: SlurmSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from ouvrage.base.time import HOUR, SECOND
 from ouvrage.server import hooked
 from ouvrage.server.context import Platform
-from ouvrage.server.engine import Embedded
+from ouvrage.server.engine import Engine
 from ouvrage.server.health import HealthLoop
 from ouvrage.server.intake import Intake
 from ouvrage.server.keeping import keep
@@ -33,11 +33,11 @@ _BREATH_S = 0.02
 
 @asynccontextmanager
 async def at_work(
-    platform: Platform, engine: Embedded, intake: Intake, uses: Uses
+    platform: Platform, engine: Engine, intake: Intake, uses: Uses
 ) -> AsyncGenerator[None]:
     """The loops run while the application does, and telemetry is taken."""
     loops = [
-        _Loop(platform, "placement", engine.observe, ENGINE),
+        _Loop(platform, "placement", engine.observe, ENGINE, every_us=_often(platform)),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
         _Loop(
             platform,
@@ -64,8 +64,14 @@ async def at_work(
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        engine.close()
         await run_in_threadpool(lambda: uses.state(all_=True))
         await run_in_threadpool(intake.stop)
+
+
+def _often(platform: Platform) -> int | None:
+    """What happens in a Slurm is told by nobody: it is looked at more often."""
+    return None if platform.settings.slurm is None else SECOND
 
 
 class _Loop(threading.Thread):

@@ -205,7 +205,7 @@ def serve(server: Opened, ready: Callable[[], None]) -> None:
     ca = server.listen.certificate if server.start.tls is None else directory / "tls/ca.pem"
     runner = (
         None
-        if server.start.no_runner
+        if server.start.no_runner or server.platform.settings.slurm is not None
         else OwnRunner(
             server.platform, server.url, ca, server.start.see, watch=not server.start.no_agent
         )

@@ -18,7 +18,7 @@ from ouvrage.placement.snapshot import Needs
 from ouvrage.placement.spec import check_within, job_spec, needs_of_offer
 from ouvrage.server.authorise import authorise, is_owner_side, visible_orgs
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.engine import Embedded
+from ouvrage.server.engine import Engine
 from ouvrage.server.errors import conflict, unreadable
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.logs import place
@@ -57,7 +57,7 @@ from ouvrage.wire.work import (
 
 
 def submit(
-    tx: Transaction, platform: Platform, engine: Embedded, actor: Actor, asked: NewJob
+    tx: Transaction, platform: Platform, engine: Engine, actor: Actor, asked: NewJob
 ) -> JobTold:
     """Take a job into the queue."""
     project = project_meant(tx.connection, actor, asked.project)
@@ -213,7 +213,7 @@ def waiting_row(submitted: JobSubmitted, at_us: int) -> JobRow:
 
 
 def cancel(
-    tx: Transaction, platform: Platform, engine: Embedded, actor: Actor, name: str, asked: Why
+    tx: Transaction, platform: Platform, engine: Engine, actor: Actor, name: str, asked: Why
 ) -> JobTold:
     """End a job: at once where it waits, after its grace where it runs."""
     job = job_meant(tx.connection, actor, name)
@@ -226,9 +226,7 @@ def cancel(
     return _told(tx.connection, platform, actor, [left])[0]
 
 
-def retry(
-    tx: Transaction, platform: Platform, engine: Embedded, actor: Actor, name: str
-) -> JobTold:
+def retry(tx: Transaction, platform: Platform, engine: Engine, actor: Actor, name: str) -> JobTold:
     """Submit a job that has ended once more, as a new job."""
     old = job_meant(tx.connection, actor, name)
     authorise(actor, "job.submit", org=old.org, project=old.project)
@@ -307,7 +305,7 @@ def listed(
         return _told(connection, platform, actor, rows)
 
 
-def explained(platform: Platform, engine: Embedded, actor: Actor, name: str) -> Explained:
+def explained(platform: Platform, engine: Engine, actor: Actor, name: str) -> Explained:
     """Why a job stands as it does."""
     own = is_owner_side(actor)
     with platform.reading() as connection:

@@ -95,6 +95,13 @@ def _check_duration(terms: OwnOffer, for_us: int | None) -> None:
 
 def _place(tx: Transaction, platform: Platform, terms: OwnOffer, until_us: int | None) -> Placed:
     """A place that is free now and that nobody waits for, or ``Refused`` 409 with the reason."""
+    if platform.settings.slurm is not None:
+        raise conflict(
+            "lease/slurm",
+            "the places of this fleet are given out by Slurm, job by job: nothing is leased for a time",
+            hint="submit jobs to the offer: ouvrage job submit --offer NAME",
+            field="offer",
+        )
     stands = snapshot_of(tx.connection, tx.now_us, platform.limits, ALWAYS)
     found = grant_place(stands, needs_of_offer(terms), until_us, tx.now_us)
     if isinstance(found, Placed):
