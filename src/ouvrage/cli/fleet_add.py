@@ -54,6 +54,12 @@ _DEVICES = "/dev/nvidia"
     help="For jobs, where its modules do not say.",
 )
 @click.option(
+    "--cores",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Of each socket, for jobs; the others stay the machine's own.",
+)
+@click.option(
     "--gpu-type",
     metavar="NAME",
     help="What jobs ask its GPUs by, instead of a word of their model.",
@@ -104,9 +110,9 @@ def _wanted(fleet: Fleet, node: str, said: dict[str, Any]) -> FleetMember:
         check_word("--gpu-type", said["gpu_type"])
     return FleetMember(
         node=node, host=said["host"] or node, address=said["address"] or said["host"] or node, port=said["port"],
-        sockets=0, cores=0, threads=0, memory_mib=said["memory"] or 0, gpus=(), devices=said["devices"],
+        sockets=0, cores=said["cores"] or 0, threads=0, memory_mib=said["memory"] or 0, gpus=(), devices=said["devices"],
         build=said["build"] or fleet.settings.build, certificate="", inventory="", allowed=tuple(said["allowed"]),
-        said=tuple(name for name in ("memory", "gpu_type") if said[name] is not None), removed=False, why="",
+        said=tuple(name for name in ("memory", "cores", "gpu_type") if said[name] is not None), removed=False, why="",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ouvrage.cli.build import build_named
 from ouvrage.cli.fleet_kept import Fleet, certificates_of, last_of
 from ouvrage.cli.ledger import Ledger
 from ouvrage.fleet.joining import Refusal, refusals
-from ouvrage.fleet.shape import shape_of
+from ouvrage.fleet.shape import Shape, shape_of
 from ouvrage.model.bringup import FleetMember
 from ouvrage.model.builds import NodeBuild
 from ouvrage.model.health import NodeInventory
@@ -53,10 +53,11 @@ class Today:
             gpu_type = member.gpus[0].type
         memory = member.memory_mib if "memory" in member.said else None
         shape = shape_of(now, memory_mib=memory, gpu_type=gpu_type)
+        cores = _cores(member, shape)
         certificates = certificates_of(self._ledger, node)
         keys = [e.fact.key for e, value in certificates if value.work_class == settings.work_class]
         seen = replace(
-            member, sockets=shape.sockets, cores=shape.cores, threads=shape.threads, memory_mib=shape.memory_mib,
+            member, sockets=shape.sockets, cores=cores, threads=shape.threads, memory_mib=shape.memory_mib,
             gpus=shape.gpus, certificate=keys[-1] if keys else "", inventory=entry.fact.key,
         )  # fmt: skip
         proofs = [value for _, value in certificates]
@@ -72,3 +73,14 @@ class Today:
         except OuvrageError as error:
             why = Refusal(about="inventory", words=error.message, hint=error.hint or "")
             return Looked(member=member, why_not=(why,))
+
+
+def _cores(member: FleetMember, shape: Shape) -> int:
+    if "cores" not in member.said:
+        return shape.cores
+    if member.cores > shape.cores:
+        raise OuvrageError(
+            "fleet/not-told", f"--cores {member.cores}: a socket of {member.node} has {shape.cores}",
+            hint=f"--cores {shape.cores}, or none: all of them",
+        )  # fmt: skip
+    return member.cores

@@ -61,7 +61,7 @@ class FleetMember:
     ``host`` is the name that the machine itself answers with, ``address`` where it is reached, ``port`` that of its ``slurmd`` (None: the
     fleet's). ``devices`` stands before the number of each GPU's file. ``build``, ``certificate`` and ``inventory`` are what it was
     held to when it joined: a build's name and two facts' keys. ``allowed`` are the patterns of deviations that were let pass, ``said``
-    what is its owner's word and not derived from the inventory: ``memory``, ``gpu_type``.
+    what is its owner's word and not derived from the inventory: ``memory``, ``cores``, ``gpu_type``.
     """
 
     KIND: ClassVar[str] = "fleet.member"
