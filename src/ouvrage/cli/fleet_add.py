@@ -92,8 +92,9 @@ def add(node: str, where: Where, **said: Any) -> int:
 
 def _first(fleet: Fleet, member: FleetMember) -> str:
     kinds = ", ".join(f"{count} {name}" for name, count in sorted(types_of([member]).items()))
+    cores = member.sockets * member.cores
     return (
-        f"{member.node} may join {fleet.settings.cluster}: {kinds or 'no GPU'}, {member.sockets * member.cores} cores, {member.memory_mib} MiB; "
+        f"{member.node} may join {fleet.settings.cluster}: {kinds or 'no GPU'}, {cores} core{'' if cores == 1 else 's'}, {member.memory_mib} MiB; "
         f"as build {member.build}, proven for {fleet.settings.work_class}."
     )  # fmt: skip
 
