@@ -72,7 +72,11 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "key": ("key", "key", "Your public SSH keys, with which you enter jobs."),
     "forward": ("shell", "forward", "Reach a port inside a running job from this machine."),
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
-    "fleet": ("fleet", "fleet", "A Slurm cluster: who had it, what stood idle and why."),
+    "fleet": (
+        "fleet",
+        "fleet",
+        "Machines under Slurm: bring them up; who had them, what stood idle?",
+    ),
     "build": ("build", "build", "Standard builds: how a machine should be, from a proven one."),
     "agent": (
         "agent",
