@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from ouvrage.server.slurm.engine import OnSlurm
 from ouvrage.server.slurm.settings import SlurmSettings
 from ouvrage.store.platform.slurm_tables import slurm_jobs
 from ouvrage.store.platform.work import AttemptRow, attempts_of
@@ -45,6 +46,10 @@ class Driven:
     @property
     def owner(self) -> Client:
         return self.server.owner
+
+    @property
+    def engine(self) -> OnSlurm:
+        return self.server.app.state.engine
 
     def offer(self, name: str, **more: Any) -> str:
         terms = {"name": name, "cpus": 1, "memory_mib": 64, "disk_mib": 16, "rate": "3.60", **more}

@@ -134,3 +134,33 @@ def test_a_batch_job_that_is_killed_ends_its_attempt_at_once(driven: Driven) -> 
     assert first.reason == "its place was taken back"
     driven.until(job, "running")  # it is tried again
     driven.cancel(job)
+
+
+def test_a_bad_token_is_doubted_and_replaced(driven: Driven) -> None:
+    driven.engine.credential._token = "not one"
+    driven.engine.credential._until_us = 2**62
+    job = driven.submit("echo", "hello")
+    assert driven.until(job, "done")["attempts"] == 1
+
+
+def test_what_slurm_does_not_take_waits_with_its_words_and_is_asked_again(driven: Driven) -> None:
+    user = (
+        "sacctmgr",
+        "-i",
+        "-Q",
+        "modify",
+        "user",
+        "where",
+        f"name={PLACES_USER}",
+        "account=acme-main",
+        "set",
+    )
+    driven.lab.run(*user, "MaxSubmitJobs=0")
+    job = driven.submit("echo", "hello")
+    until(
+        lambda: driven.explained(job)["code"] == "slurm/refused", lambda: str(driven.explained(job))
+    )
+    assert "Slurm does not take it" in driven.explained(job)["words"]
+    driven.lab.run(*user, "MaxSubmitJobs=-1")
+    assert driven.until(job, "done")["attempts"] == 1
+    driven.settle()

@@ -136,21 +136,22 @@ class Commands:
         said = self._run(*_SACCTMGR, "-n", "-P", "show", "assoc", f"user={self._user}", f"account={account}", "format=account")  # fmt: skip
         return bool(said.strip())
 
-    def make_account(
-        self, account: str, parent: str | None, describes: str, share: int, qos: Sequence[str]
-    ) -> None:
-        """Make an account that the user may charge, below another, with these QOS; what is there already stays as it is."""
-        about = [
-            f"description={describes}",
-            f"organization={parent or account}",
-            f"fairshare={share}",
-        ]
-        about += [] if parent is None else [f"parent={parent}"]
+    def make_account(self, account: str, parent: str | None, share: int) -> None:
+        """Make an account below another (None: at the top) with a share; one that is there stays as it is."""
         have = self._run(
             *_SACCTMGR, "-n", "-P", "show", "account", f"name={account}", "format=account"
         )
         if not have.strip():
+            about = [
+                f"organization={parent or account}",
+                f"description={account}",
+                f"fairshare={share}",
+            ]
+            about += [] if parent is None else [f"parent={parent}"]
             self._run(*_SACCTMGR, "add", "account", f"name={account}", *about)
+
+    def let_charge(self, account: str, qos: Sequence[str]) -> None:
+        """Let the user charge an account, in these QOS beside its own."""
         mine = (f"name={self._user}", f"account={account}")
         if not self.has_account(account):
             self._run(*_SACCTMGR, "add", "user", *mine)

@@ -43,10 +43,9 @@ class Bell:
             os.mkfifo(path, 0o600)
         self._fds = [os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)]
 
-    def hear(self, pipe: Path) -> None:
-        """Be rung by this pipe as well."""
-        flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._fds.append(os.open(pipe, flags))
+    def hear(self, pipe: int) -> None:
+        """Be rung by this open pipe as well; it is closed with this."""
+        self._fds.append(pipe)
 
     def wait(self, seconds: float) -> None:
         """Until somebody rings, or so long."""

@@ -36,8 +36,12 @@ async def at_work(
     platform: Platform, engine: Engine, intake: Intake, uses: Uses
 ) -> AsyncGenerator[None]:
     """The loops run while the application does, and telemetry is taken."""
+    slurm = (
+        platform.settings.slurm is not None
+    )  # what happens there is told by nobody, and a look at it costs processes
+    often_us, breath_s = (SECOND, 0.1) if slurm else (None, _BREATH_S)
     loops = [
-        _Loop(platform, "placement", engine.observe, ENGINE, every_us=_often(platform)),
+        _Loop(platform, "placement", engine.observe, ENGINE, every_us=often_us, breath_s=breath_s),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
         _Loop(
             platform,
@@ -69,11 +73,6 @@ async def at_work(
         await run_in_threadpool(intake.stop)
 
 
-def _often(platform: Platform) -> int | None:
-    """What happens in a Slurm is told by nobody: it is looked at more often."""
-    return None if platform.settings.slurm is None else SECOND
-
-
 class _Loop(threading.Thread):
     """Looks when woken, and every so often by itself."""
 
@@ -84,6 +83,7 @@ class _Loop(threading.Thread):
         look: Callable[[], object],
         topic: str,
         every_us: int | None = None,
+        breath_s: float = _BREATH_S,
     ) -> None:
         super().__init__(name=f"ouvrage-{name}", daemon=True)
         self._platform = platform
@@ -91,6 +91,7 @@ class _Loop(threading.Thread):
         self._topic = topic
         self._every_us = every_us or platform.limits.tick_us
         self._breath = threading.Event()
+        self._breath_s = breath_s
 
     def run(self) -> None:
         """Until the server ends."""
@@ -99,7 +100,7 @@ class _Loop(threading.Thread):
         with wakes.listening(self._topic) as ear:
             while not wakes.closed:
                 self._once()
-                self._breath.wait(_BREATH_S)  # what comes meanwhile is looked at together
+                self._breath.wait(self._breath_s)  # what comes meanwhile is looked at together
                 ear.wait(seconds)
 
     def _once(self) -> None:

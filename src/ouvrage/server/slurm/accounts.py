@@ -39,16 +39,16 @@ class Accounts:
             return named
         account = f"{org.name}-{found.name}"
         if account not in self._there:
-            self._make(
-                org.name, account, found.name, max(1, round(_WEIGHS * Fraction(found.weight)))
-            )
+            share = max(1, round(_WEIGHS * Fraction(found.weight)))
+            self._make(org.name, account, share)
         return account
 
-    def _make(self, above: str, account: str, describes: str, share: int) -> None:
+    def _make(self, above: str, account: str, share: int) -> None:
         qos = [name for name in (self._settings.qos, self._settings.interruptible_qos) if name]
         try:
-            self._commands.make_account(above, None, above, 1, ())
-            self._commands.make_account(account, above, describes, share, qos)
+            self._commands.make_account(above, None, 1)
+            self._commands.make_account(account, above, share)
+            self._commands.let_charge(account, qos)
             self._there.add(account)
         except CommandFailed as trouble:
             _log.warning("slurm.no_account", account=account, why=str(trouble))
