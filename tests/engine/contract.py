@@ -29,6 +29,7 @@ class EngineContract:
     @pytest.fixture(autouse=True)
     def left_free(self, rig: Rig) -> Iterator[None]:
         yield
+        rig.clear()
         rig.parts.free()
 
     def test_what_is_submitted_is_executed_once_however_many_look(self, rig: Rig) -> None:
@@ -205,3 +206,6 @@ class EngineContract:
         for job in (goes_on, waits):
             told = rig.until(job, "done", "failed")
             assert (told["state"], told["attempts"], rig.log(job)) == ("done", 1, ["ran"])
+
+    def test_at_the_end_the_laws_hold_and_every_attempt_has_one_end(self, rig: Rig) -> None:
+        rig.adds_up()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from ouvrage.agent.places import Places
 from tests.engine.contract import EngineContract
-from tests.engine.under_test import NODES, WITH_GPUS, Parts, Rig, until
+from tests.engine.under_test import NODES, WITH_GPUS, Parts, Rig, cores_here, until
 from tests.engine.under_test import rig as rig_of
 from tests.support.driven import PLACES_USER, partition_of_ours
 from tests.support.orders import missing
@@ -19,8 +19,8 @@ from tests.support.slurm import Slurm, lab
 
 __all__ = ["lab"]
 _PARTITION = "contract"
-_CORES = 16
-"""What each node of the tests' Slurm claims."""
+_CLAIMED = 16
+"""The cores that each node of the tests' Slurm claims to have."""
 
 
 def _config(lab: Slurm, rest: str, places: Path) -> str:
@@ -42,7 +42,7 @@ def _parts(lab: Slurm, rest: str, places: Path, relay: Relay) -> Parts:
         lab.run("scontrol", "update", f"NodeName={node}", *words)
 
     return Parts(
-        cores=_CORES,
+        cores=cores_here(),
         waits=frozenset({"slurm/resources", "slurm/priority"}),
         splits_nodes=False,
         config=_config(lab, rest, places),
@@ -55,6 +55,23 @@ def _parts(lab: Slurm, rest: str, places: Path, relay: Relay) -> Parts:
     )
 
 
+@contextmanager
+def _as_large_as_here(lab: Slurm) -> Iterator[None]:
+    """Of the nodes with a real runner no more cores are free than this machine has."""
+    words = (
+        f"--partition={_PARTITION}",
+        f"--cpus-per-task={_CLAIMED - cores_here()}",
+        "--account=vision",
+    )
+    held = [lab.submit("sleep 3600", f"--nodelist={node}", *words) for node in NODES]
+    for job in held:
+        lab.wait(["squeue", "-h", "-j", job, "-o", "%T"], "RUNNING")
+    try:
+        yield
+    finally:
+        lab.run("scancel", *held)
+
+
 @pytest.fixture(scope="module")
 def rig(lab: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     why = missing()
@@ -64,6 +81,7 @@ def rig(lab: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     with ExitStack() as ends:
         nodes = (*NODES, WITH_GPUS)
         rest = ends.enter_context(partition_of_ours(lab, nodes, _PARTITION, places))
+        ends.enter_context(_as_large_as_here(lab))
         lab.run("sacctmgr", "-i", "-Q", "modify", "qos", "spot", "set", "GraceTime=60")
         relay = ends.enter_context(Relay(rest))
         parts = _parts(lab, relay.url, places, relay)
