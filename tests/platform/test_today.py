@@ -8,6 +8,8 @@ from pathlib import Path
 import httpx2
 
 from ouvrage.base.time import DAY, HOUR
+from ouvrage.store.platform.machines import all_nodes, put_node
+from ouvrage.store.platform.work import job_of, put_job
 from tests.platform.browsing import Browser
 from tests.platform.working import Working, working_on
 from tests.support.server import QUICK
@@ -60,6 +62,34 @@ def test_what_needs_a_person_is_told_to_those_whom_it_concerns(working: Working)
     assert (told["capacity"]["nodes_here"], told["capacity"]["cores_free"]) == (0, 0)
     working.clock.move(DAY)
     assert ann.get("/v1/today")["needs"] == []
+
+
+def test_every_machine_and_every_job_counts_however_many_there_are(working: Working) -> None:
+    working.node("box-1", cpus=4, gpus=2)
+    ann = working.tenant("acme")
+    working.offer("standard")
+    submitted = working.submit(ann)
+    platform = working.server.platform
+    with platform.writing() as tx:
+        row, job = all_nodes(tx.connection)[0], job_of(tx.connection, submitted["job"])
+        assert job is not None
+        for n in range(300):
+            seen = replace(row.seen, node=f"{n:032x}", name=f"other-{n}")
+            put_node(tx.connection, replace(row, seen=seen))
+            put_job(tx.connection, replace(job, job=f"{n:032x}"))
+    told = working.owner.get("/v1/today")
+    assert told["waiting"] == 301
+    held = told["capacity"]
+    assert (held["nodes"], held["nodes_here"], held["cores_free"]) == (301, 1, 4)
+    assert (held["cores"], held["gpus"], held["gpus_leased"]) == (301 * 4, 301 * 2, 0)
+    assert len(told["needs"]) == 300
+    rows = working.owner.get("/v1/nodes?limit=200")
+    assert (len(rows["items"]), rows["items"][0]["name"]) == (200, "box-1")
+    more = working.owner.get(f"/v1/nodes?limit=200&cursor={rows['next']}")["items"]
+    assert {each["name"] for each in (*rows["items"], *more)} == {
+        "box-1",
+        *(f"other-{n}" for n in range(300)),
+    }
 
 
 def test_the_page_says_the_same(working: Working) -> None:

@@ -38,6 +38,7 @@ from ouvrage.store.platform.work import (
     attempts_of,
     count_jobs,
     files_of,
+    job_counts,
     job_of,
     job_page,
     last_attempts,
@@ -303,6 +304,14 @@ def listed(
             cursor=cursor,
         )
         return _told(connection, platform, actor, rows)
+
+
+def counted(platform: Platform, actor: Actor, states: Sequence[str]) -> dict[str, int]:
+    """How many of the jobs that somebody may see are in each of these states."""
+    authorise(actor, "job.read", org=None)
+    orgs, projects = visible_orgs(actor), projects_seen(actor)
+    with platform.reading() as connection:
+        return job_counts(connection, orgs=orgs, projects=projects, states=states)
 
 
 def explained(platform: Platform, engine: Engine, actor: Actor, name: str) -> Explained:

@@ -7,6 +7,7 @@ under an offer takes the offer's whole configuration. It makes no choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.model.selling import OwnOffer
@@ -68,6 +69,38 @@ def snapshot_of(
 ) -> Snapshot:
     """All that placement may know now; ``waiting`` where somebody has read those jobs already."""
     waiting = jobs_in(connection, ("waiting",)) if waiting is None else waiting
+    under = _under(connection, waiting)
+    holds = _all_holds(connection, waiting, now_us, holding)
+    return Snapshot(
+        nodes=nodes_of(connection, now_us, limits),
+        leases=under.leases,
+        running=under.running,
+        waiting=tuple(_waiting(job, under.of(job), holds.get(job.job, ())) for job in waiting),
+        shares=shares_of(connection, now_us),
+        policy=POLICY,
+    )
+
+
+def under_way(connection: Connection) -> tuple[tuple[Lease, ...], tuple[Running, ...]]:
+    """The leases of a term and the attempts that hold places now."""
+    under = _under(connection, ())
+    return under.leases, under.running
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Under:
+    """What holds places, with the ``terms`` of each offer and of each lease that is ``leased``."""
+
+    terms: Mapping[str, OwnOffer]
+    leased: Mapping[str, OwnOffer]
+    leases: tuple[Lease, ...]
+    running: tuple[Running, ...]
+
+    def of(self, job: JobRow) -> OwnOffer | None:
+        return _terms(job, self.terms, self.leased)
+
+
+def _under(connection: Connection, waiting: Sequence[JobRow]) -> _Under:
     running = open_attempts(connection)
     leases = open_leases(connection, kind="term")
     jobs = jobs_by_id(connection, [each.job for each in running])
@@ -75,20 +108,15 @@ def snapshot_of(
     offers = offers_by_id(connection, wanted | {lease.offer for lease in leases})
     terms = {offer: row.terms for offer, row in offers.items()}
     leased = {lease.lease: terms[lease.offer] for lease in leases}
-    holds = _all_holds(connection, waiting, now_us, holding)
-    return Snapshot(
-        nodes=nodes_of(connection, now_us, limits),
+    return _Under(
+        terms=terms,
+        leased=leased,
         leases=tuple(_lease(row, terms[row.offer]) for row in leases),
         running=tuple(
             _running(each, jobs[each.job], _terms(jobs[each.job], terms, leased))
             for each in running
             if each.job in jobs
         ),
-        waiting=tuple(
-            _waiting(job, _terms(job, terms, leased), holds.get(job.job, ())) for job in waiting
-        ),
-        shares=shares_of(connection, now_us),
-        policy=POLICY,
     )
 
 

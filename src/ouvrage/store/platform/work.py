@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, insert, select, update
 
 from ouvrage.model.selling import Placed
 from ouvrage.model.work import ENDED, JobSpec, Peaks
@@ -172,6 +172,26 @@ def jobs_in(
     return [job_row(row) for row in connection.execute(query)]
 
 
+def job_counts(
+    connection: Connection,
+    *,
+    orgs: Collection[str] | None,
+    projects: Collection[str] | None,
+    states: Collection[str],
+) -> dict[str, int]:
+    """How many jobs of these organisations (None: all) and projects are in each of these states."""
+    many = func.count().label("many")
+    query = select(jobs.c.state, many).where(*_among(orgs, projects, states))
+    return {row.state: row.many for row in connection.execute(query.group_by(jobs.c.state))}
+
+
+def _among(
+    orgs: Collection[str] | None, projects: Collection[str] | None, states: Collection[str] | None
+) -> list[ColumnElement[bool]]:
+    wanted = ((jobs.c.org, orgs), (jobs.c.project, projects), (jobs.c.state, states))
+    return [column.in_(sorted(allowed)) for column, allowed in wanted if allowed is not None]
+
+
 def job_page(
     connection: Connection,
     *,
@@ -183,14 +203,7 @@ def job_page(
     cursor: str | None,
 ) -> list[JobRow]:
     """Jobs of these organisations (None: all) and projects, newest first, one more where more follow."""
-    query = select(jobs)
-    for column, allowed in (
-        (jobs.c.org, orgs),
-        (jobs.c.project, projects),
-        (jobs.c.state, states),
-    ):
-        if allowed is not None:
-            query = query.where(column.in_(sorted(allowed)))
+    query = select(jobs).where(*_among(orgs, projects, states))
     if lease is not None:
         query = query.where(jobs.c.lease == lease)
     found = connection.execute(page(query, jobs.c.job, limit=limit, cursor=cursor))
