@@ -23,7 +23,13 @@ Found = Iterator[tuple[str, str]]
 _KINDS = {
     kind.KIND
     for kind in (
-        JobSubmitted, JobEnded, AttemptOrdered, AttemptEnded, LeaseGranted, LeaseEnded, ClusterPlaced,
+        JobSubmitted,
+        JobEnded,
+        AttemptOrdered,
+        AttemptEnded,
+        LeaseGranted,
+        LeaseEnded,
+        ClusterPlaced,
     )
 }
 
