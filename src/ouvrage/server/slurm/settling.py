@@ -60,13 +60,14 @@ _BROKEN = "the batch job that was to hold a place ended at once: is there a dire
 class Seen:
     """What Slurm said: the controller's jobs and accounting's by attempt, those with a node in full, and the nodes.
 
-    ``strange``: attempts of which nothing was open here, and that have a job which is not done. ``kill_wait_us``: from Slurm's SIGTERM to its SIGKILL.
+    ``looked``: the rows as they stood before that, by attempt; what has changed since is not judged by it. ``strange``: attempts of which nothing was open here, and that have a job which is not done. ``kill_wait_us``: from Slurm's SIGTERM to its SIGKILL.
     """
 
     queue: Mapping[str, Sequence[Queued]]
     given: Mapping[str, Given]
     accounted: Mapping[str, Sequence[Accounted]]
     layout: Mapping[str, SlurmNode]
+    looked: Mapping[str, SlurmJobRow]
     strange: Set[str] = frozenset()
     kill_wait_us: int = 0
 
@@ -97,6 +98,8 @@ class Settling:
         """Every row that is not over, and jobs of rows that are."""
         self._revived()
         for read in open_slurm_jobs(self.tx.connection):
+            if self.seen.looked.get(read.attempt) != read:
+                continue
             row = self._changed.get(read.attempt, read)
             found = self.seen.queue.get(row.attempt, ())
             job = mine(found, row.number)
