@@ -91,9 +91,11 @@ def places_of(lab: Slurm) -> Path:
 
 
 @contextmanager
-def partition_of_ours(lab: Slurm, nodes: Sequence[str] = NODES) -> Iterator[str]:
+def partition_of_ours(
+    lab: Slurm, nodes: Sequence[str] = NODES, name: str = PARTITION, places: Path | None = None
+) -> Iterator[str]:
     """slurmrestd's address, once there is a partition of these nodes, QOS of ours and a directory of places; all gone at the end."""
-    places = places_of(lab)
+    places = places or places_of(lab)
     places.mkdir(mode=0o755, exist_ok=True)
     owner = pwd.getpwnam(PLACES_USER)
     os.chown(places, owner.pw_uid, owner.pw_gid)
@@ -106,9 +108,7 @@ def partition_of_ours(lab: Slurm, nodes: Sequence[str] = NODES) -> Iterator[str]
         )
     conf = lab.directory / "etc" / "slurm.conf"
     before = conf.read_text()
-    conf.write_text(
-        f"{before}PartitionName={PARTITION} Nodes={','.join(nodes)} MaxTime=1-0 State=UP\n"
-    )
+    conf.write_text(f"{before}PartitionName={name} Nodes={','.join(nodes)} MaxTime=1-0 State=UP\n")
     lab.run("scontrol", "reconfigure")
     try:
         yield lab.rest()

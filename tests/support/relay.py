@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 
 class Relay:
-    """Listens on the loopback. ``lose(marker)``: the next request whose bytes hold it is passed on, and its answer is not."""
+    """Listens on the loopback. ``lose(marker)``: the next request whose bytes hold it is passed on, and its answer is not;
+    ``lose_answer(marker)``: the next answer whose bytes hold it is not. Who is not there is not reached through it either.
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -18,10 +20,14 @@ class Relay:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
         self._lost: list[bytes] = []
+        self._lost_answers: list[bytes] = []
         self.lost = 0
 
     def lose(self, marker: str) -> None:
         self._lost.append(marker.encode())
+
+    def lose_answer(self, marker: str) -> None:
+        self._lost_answers.append(marker.encode())
 
     def __enter__(self) -> Relay:
         threading.Thread(target=self._serve, daemon=True).start()
@@ -39,7 +45,7 @@ class Relay:
             threading.Thread(target=self._relay, args=(client,), daemon=True).start()
 
     def _relay(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._to) as server:
+        with client, contextlib.suppress(OSError), socket.create_connection(self._to) as server:
             losing = threading.Event()
             back = threading.Thread(target=self._back, args=(server, client, losing), daemon=True)
             back.start()
@@ -53,6 +59,9 @@ class Relay:
 
     def _back(self, server: socket.socket, client: socket.socket, losing: threading.Event) -> None:
         while data := _read(server):
+            for marker in [each for each in self._lost_answers if each in data]:
+                self._lost_answers.remove(marker)
+                losing.set()
             if losing.is_set():
                 self.lost += 1
                 break

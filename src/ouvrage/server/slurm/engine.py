@@ -228,6 +228,9 @@ class OnSlurm:
         with self.platform.writing() as tx:
             if not self._claim(tx):
                 return []
+            # A claim can have run out and been taken again since they were read: whoever held it meanwhile may have asked.
+            due = {row.attempt for row in open_slurm_jobs(tx.connection) if _is_due(row, now)}
+            asks = [ask for ask in asks if ask.row.attempt in due]
             for ask in asks:
                 change_slurm_job(tx.connection, ask.row.attempt, state="asked", asked_us=tx.now_us)
         return asks

@@ -66,6 +66,7 @@ class Looking:
         live = {name for name, found in queue.items() if any(e.state not in DONE for e in found)}
         return Seen(
             queue=queue, given=given, accounted=accounted, layout=self.nodes() if given else {},
+            looked={row.attempt: row for row in rows},
             strange=live - {row.attempt for row in rows}, kill_wait_us=self._kill_wait(),
         )  # fmt: skip
 

@@ -25,6 +25,7 @@ from ouvrage.server.recording import record, stated
 from ouvrage.server.services.attempts import End, end, end_job
 from ouvrage.server.services.snapshots import is_away, placed_needs
 from ouvrage.server.slurm.asking import Mismatch, placed_on
+from ouvrage.server.slurm.turns import in_turn
 from ouvrage.store.platform.machines import (
     NodeRow,
     all_nodes,
@@ -59,13 +60,14 @@ _BROKEN = "the batch job that was to hold a place ended at once: is there a dire
 class Seen:
     """What Slurm said: the controller's jobs and accounting's by attempt, those with a node in full, and the nodes.
 
-    ``strange``: attempts of which nothing was open here, and that have a job which is not done. ``kill_wait_us``: from Slurm's SIGTERM to its SIGKILL.
+    ``looked``: the rows as they stood before that, by attempt; what has changed since is not judged by it. ``strange``: attempts of which nothing was open here, and that have a job which is not done. ``kill_wait_us``: from Slurm's SIGTERM to its SIGKILL.
     """
 
     queue: Mapping[str, Sequence[Queued]]
     given: Mapping[str, Given]
     accounted: Mapping[str, Sequence[Accounted]]
     layout: Mapping[str, SlurmNode]
+    looked: Mapping[str, SlurmJobRow]
     strange: Set[str] = frozenset()
     kill_wait_us: int = 0
 
@@ -90,11 +92,15 @@ class Settling:
     stopped: list[str] = field(default_factory=list[str])
     nodes: set[str] = field(default_factory=set[str])
     take_back: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    _changed: dict[str, SlurmJobRow] = field(default_factory=dict[str, SlurmJobRow])
 
     def all(self) -> None:
         """Every row that is not over, and jobs of rows that are."""
         self._revived()
-        for row in open_slurm_jobs(self.tx.connection):
+        for read in open_slurm_jobs(self.tx.connection):
+            if self.seen.looked.get(read.attempt) != read:
+                continue
+            row = self._changed.get(read.attempt, read)
             found = self.seen.queue.get(row.attempt, ())
             job = mine(found, row.number)
             self.take_back += [
@@ -180,6 +186,8 @@ class Settling:
             self._note(row, state="over", number=slurm.number, word=slurm.state)
             self.take_back += [] if slurm.state in DONE else [(slurm.number, words)]
             return
+        if slurm.state not in DONE:
+            row, job = self._in_turn(row, job)
         disk = placed_needs(job, self._terms(job)).disk_mib
         try:
             placed, fault = (
@@ -211,6 +219,12 @@ class Settling:
             self.nodes.add(node.node)
         else:
             self._never_started(row, fault)
+
+    def _in_turn(self, row: SlurmJobRow, job: JobRow) -> tuple[SlurmJobRow, JobRow]:
+        """The row and the job that the place is for."""
+        mine, *others = in_turn(self.tx.connection, row, job)
+        self._changed |= {other.attempt: other for other in others}
+        return mine, (job_of(self.tx.connection, mine.job) if others else None) or job
 
     def _at_slurm(self, attempt: str, given: Given) -> Any:
         """The fact that a job of Slurm's is a place of ours: accounting tells of it too."""

@@ -40,8 +40,9 @@ def intend(
     for job in unasked:
         if job.job not in refused and job.job not in held:
             row = SlurmJobRow(
-                attempt=platform.ids(), job=job.job, state="wanted", made_us=tx.now_us
-            )
+                attempt=platform.ids(), job=job.job, state="wanted", made_us=tx.now_us,
+                priority=job.spec.priority,
+            )  # fmt: skip
             put_slurm_job(tx.connection, row)
     for row in needless_rows(tx.connection):
         _withdraw(tx, row, "its job waits no more")

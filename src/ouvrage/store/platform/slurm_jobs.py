@@ -15,6 +15,7 @@ from ouvrage.store.platform.work import JobRow, job_row
 from ouvrage.store.platform.work_tables import jobs
 
 STATES = ("wanted", "asked", "queued", "placed", "over")
+_LOOKED_AT = 20
 _BRINGING = (slurm_jobs.c.state.in_(STATES[:3]), slurm_jobs.c.withdrawn.is_(None))
 """The rows of which a place may come."""
 
@@ -24,7 +25,7 @@ class SlurmJobRow:
     """One place that an attempt of ``job`` is to have. ``state`` is one of ``STATES``.
 
     ``wanted``: nobody has asked Slurm yet. ``asked``: somebody may have, and the answer is not known. ``queued``: Slurm has it, by ``number``.
-    ``placed``: it has a node, and the attempt was ordered there. ``over``: Slurm has nothing of it any more.
+    ``placed``: it has a node, and the attempt was ordered there. ``over``: Slurm has nothing of it any more. ``priority`` is the job's.
     """
 
     attempt: str
@@ -37,6 +38,7 @@ class SlurmJobRow:
     reason: str | None = None
     node: str | None = None
     withdrawn: str | None = None
+    priority: int = 0
 
 
 def put_slurm_job(connection: Connection, row: SlurmJobRow) -> None:
@@ -85,3 +87,21 @@ def slurm_job_of(connection: Connection, attempt: str) -> SlurmJobRow | None:
     """The row of an attempt, None where Slurm was never asked for it."""
     row = connection.execute(select(slurm_jobs).where(slurm_jobs.c.attempt == attempt)).first()
     return None if row is None else SlurmJobRow(**row._mapping)
+
+
+def rows_before(connection: Connection, row: SlurmJobRow, job: JobRow) -> list[SlurmJobRow]:
+    """Rows whose jobs have a higher priority, wait too, and are of the same project and offer; the highest first, and of equals the oldest."""
+    query = (
+        select(slurm_jobs)
+        .join(jobs, jobs.c.job == slurm_jobs.c.job)
+        .where(
+            *_BRINGING,
+            slurm_jobs.c.priority > row.priority,
+            jobs.c.state == "waiting",
+            jobs.c.project == job.project,
+            jobs.c.offer == job.offer,
+        )
+        .order_by(slurm_jobs.c.priority.desc(), jobs.c.submitted_us, jobs.c.job)
+        .limit(_LOOKED_AT)
+    )
+    return [SlurmJobRow(**found._mapping) for found in connection.execute(query)]

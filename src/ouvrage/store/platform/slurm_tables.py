@@ -26,6 +26,7 @@ slurm_jobs = Table(
     # Why it is to be taken back from Slurm.
     Column("withdrawn", Text),
     Column("made_us", BigInteger, nullable=False),
+    Column("priority", BigInteger, nullable=False),
     Index("slurm_jobs_state", "state", "attempt"),
     Index("slurm_jobs_job", "job"),
 )

@@ -22,7 +22,7 @@ def upgrade() -> None:
         *(sa.Column(name, sa.Text, nullable=False) for name in ("job", "state")),
         *(sa.Column(name, sa.BigInteger) for name in ("number", "asked_us")),
         *(sa.Column(name, sa.Text) for name in ("word", "reason", "node", "withdrawn")),
-        sa.Column("made_us", sa.BigInteger, nullable=False),
+        *(sa.Column(name, sa.BigInteger, nullable=False) for name in ("made_us", "priority")),
     )
     op.create_index("slurm_jobs_state", "slurm_jobs", ["state", "attempt"])
     op.create_index("slurm_jobs_job", "slurm_jobs", ["job"])
