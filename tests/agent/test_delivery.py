@@ -164,6 +164,6 @@ def test_whoever_delivers_for_too_long_is_ended_and_begun_anew(
         return mark.exists() and len(mark.read_text()) > 1
 
     until(again, "another one")
-    assert delivery._child is not None
-    delivery._child.kill()
-    delivery._child.wait()
+    assert delivery.process.runs
+    delivery.process.end_after(monotonic_us(), -1)
+    delivery.process.wait(60)
