@@ -20,6 +20,7 @@ from tests.support.server import QUICK, running
 
 ALL = frozenset(ROLES) | {"project-user", "rival"}
 OWNERS = frozenset(OWNER_ROLES)
+OWNER = frozenset({"owner"})
 RUNS = frozenset({"owner", "operator"})
 COUNTS = frozenset({"owner", "finance"})
 ADMINS = frozenset({"owner", "tenant-admin"})
@@ -30,13 +31,15 @@ Form = dict[str, str]
 @dataclass(frozen=True)
 class Entry:
     """Whom a route serves, where it leads, and the form that is sent. Others get ``refused``: 403, or 404 for what
-    they may not know of. Who has not signed in is sent to do so, unless it is ``public``."""
+    they may not know of. Who has not signed in is sent to do so, unless it is ``public``. ``elsewhere``: it leads to a
+    tenant that none of the tenants' people belongs to."""
 
     serves: frozenset[str]
     path: Callable[[World], str] | None = None
     form: Callable[[World], Form] = lambda _: {}
     public: bool = False
     done: int = 200
+    elsewhere: bool = False
 
 
 def _work(serves: frozenset[str], path: Callable[[World], str], form: Form | None = None) -> Entry:
@@ -107,6 +110,9 @@ ENTRIES: dict[tuple[str, str], Entry] = {
     ),
     ("POST", "/tenants/{org}/tokens"): Entry(
         ALL, lambda _: "/tenants/acme/tokens", lambda _: {"name": "t", "scope": "read", "days": "1"}
+    ),
+    ("POST", "/tenants/{org}/close"): Entry(
+        OWNER, lambda w: f"/tenants/{w.tenant()}/close", done=303, elsewhere=True
     ),
     ("GET", "/money"): Entry(ALL),
     ("POST", "/money/budgets"): Entry(
@@ -200,7 +206,7 @@ def test_whoever_may_is_served_and_nobody_else(
         elif who in entry.serves or entry.public:
             assert answer.status_code == entry.done, answer.text
         else:
-            stranger = who in ("rival", "project-user")
+            stranger = who in ("rival", "project-user") or (entry.elsewhere and who not in OWNERS)
             assert answer.status_code in ((403, 404) if stranger else (403,))
             assert world.orgs["acme"] not in answer.text
     if who not in entry.serves:

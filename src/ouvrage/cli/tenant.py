@@ -130,7 +130,7 @@ def change(name: str, billing: str | None, credit_limit: str | None, as_json: bo
 @click.option("--why", metavar="TEXT", default="", help="For the trail.")
 @json_option
 def close(name: str, why: str, as_json: bool) -> None:
-    """End NAME: its people are signed out, its tokens revoked, no work is taken. The record stays."""
+    """End NAME and all that it has under way: jobs, leases, sessions and tokens. The record stays."""
     with talk() as server:
         org = server.post(f"/v1/organisations/{name}/close", {"why": why})
     wrote()

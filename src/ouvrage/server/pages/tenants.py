@@ -20,11 +20,13 @@ from ouvrage.console.blocks import (
     Table,
 )
 from ouvrage.model.tenancy import OWNER_ROLES, TENANT_ROLES
+from ouvrage.server.access import engine_of
 from ouvrage.server.authorise import may
 from ouvrage.server.pages.frame import Visit, asked, deed, page
 from ouvrage.server.pages.told import moment, money, state
 from ouvrage.server.services import members, organisations, projects, tokens
 from ouvrage.wire.api import (
+    CloseOrganisation,
     MemberMade,
     MemberTold,
     NewMember,
@@ -252,7 +254,34 @@ def _changes(seen: Visit, org: OrganisationTold) -> list[Block]:
         )
     if may(seen.who, "token.create", org=org.org) and _belongs(seen, org):
         found.append(_new_token(seen, org))
+    if may(seen.who, "organisation.close", org=org.org) and org.side != "owner" and not org.closed:
+        found.append(_closing(seen, org))
     return found
+
+
+def _closing(seen: Visit, org: OrganisationTold) -> Form:
+    """The one button that ends everything of a tenant and keeps the evidence."""
+    _ = seen.word
+    return Form(
+        heading=_("End everything of this tenant"),
+        action=f"/tenants/{org.name}/close",
+        submit=_("End all its jobs, leases and tokens"),
+        twin=f"ouvrage tenant close {org.name} --why TEXT",
+        open=False,
+        fields=(Field(name="why", label=_("Why"), help=_("Logs, outputs and charges stay.")),),
+    )
+
+
+def close_tenant(seen: Visit, form: dict[str, str]) -> str:
+    """End everything of a tenant."""
+    once, org, engine = seen.once(form), seen.given("org"), engine_of(seen.request)
+    wanted = asked(CloseOrganisation, why=form.get("why", "").strip())
+    once.do(
+        OrganisationTold,
+        wanted,
+        lambda tx: organisations.close(tx, seen.platform, engine, seen.who, org, wanted.why),
+    )
+    return f"/tenants/{org}"
 
 
 def _belongs(seen: Visit, org: OrganisationTold) -> bool:
@@ -342,4 +371,5 @@ page(router, "/tenants/{org}", one)
 deed(router, "/tenants", make_tenant)
 deed(router, "/tenants/{org}/members", add_member)
 deed(router, "/tenants/{org}/projects", add_project)
+deed(router, "/tenants/{org}/close", close_tenant)
 deed(router, "/tenants/{org}/tokens", add_token)

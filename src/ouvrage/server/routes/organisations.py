@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from ouvrage.server.access import OnceDep, PageDep, PlatformDep, UserDep, acts, cut
+from ouvrage.server.access import EngineDep, OnceDep, PageDep, PlatformDep, UserDep, acts, cut
 from ouvrage.server.services import organisations as services
 from ouvrage.wire.api import (
     ChangeOrganisation,
@@ -59,12 +59,12 @@ def change(once: OnceDep, org: Org, asked: ChangeOrganisation) -> OrganisationTo
 
 
 @router.post("/{org}/close", **acts("organisation.close"))
-def close(once: OnceDep, org: Org, asked: CloseOrganisation) -> OrganisationTold:
-    """End it: every credential of its people is revoked, no work is taken; its record stays."""
+def close(once: OnceDep, engine: EngineDep, org: Org, asked: CloseOrganisation) -> OrganisationTold:
+    """End it and all that it has under way: every credential of its people is revoked, no work is taken; its record stays."""
     return once.do(
         OrganisationTold,
         asked,
-        lambda tx: services.close(tx, once.platform, once.actor, org, asked.why),
+        lambda tx: services.close(tx, once.platform, engine, once.actor, org, asked.why),
     )
 
 

@@ -11,7 +11,7 @@ from ouvrage.placement.snapshot import Hold
 from ouvrage.server.services.money import waits_for_money
 from ouvrage.server.services.snapshots import Holds
 from ouvrage.store.platform.selling import lease_of
-from ouvrage.store.platform.tenancy import project_of
+from ouvrage.store.platform.tenancy import organisation_of, project_of
 from ouvrage.store.platform.work import JobRow, files_of, jobs_by_id
 from ouvrage.store.transaction import Connection
 
@@ -51,10 +51,20 @@ def waits_for_files(connection: Connection, waiting: Sequence[JobRow], now_us: i
 def waits_for_a_closed_project(
     connection: Connection, waiting: Sequence[JobRow], now_us: int
 ) -> Holds:
-    """Jobs of projects that were closed."""
+    """Jobs of projects and organisations that were closed."""
     closed = {name for name in {job.project for job in waiting} if _is_closed(connection, name)}
-    words = "its project is closed"
-    return {job.job: [Hold(kind="closed", words=words)] for job in waiting if job.project in closed}
+    gone = {name for name in {job.org for job in waiting} if _is_gone(connection, name)}
+    said = {
+        job.job: "its organisation is closed" if job.org in gone else "its project is closed"
+        for job in waiting
+        if job.org in gone or job.project in closed
+    }
+    return {job: [Hold(kind="closed", words=words)] for job, words in said.items()}
+
+
+def _is_gone(connection: Connection, org: str) -> bool:
+    found = organisation_of(connection, org)
+    return found is None or found.closed
 
 
 def _is_closed(connection: Connection, project: str) -> bool:

@@ -11,8 +11,10 @@ from dataclasses import replace
 from ouvrage.model.tenancy import Organisation, Project
 from ouvrage.server.authorise import authorise, visible_orgs
 from ouvrage.server.context import Actor, Platform
+from ouvrage.server.engine import Engine
 from ouvrage.server.errors import conflict
 from ouvrage.server.recording import record, stated
+from ouvrage.server.services.ending import end_work_of
 from ouvrage.server.services.members import add_member, end_credentials
 from ouvrage.server.services.naming import organisation_meant, refuse_id_as_name
 from ouvrage.store.platform.people import users_of
@@ -120,9 +122,9 @@ def change(
 
 
 def close(
-    tx: Transaction, platform: Platform, actor: Actor, name: str, why: str
+    tx: Transaction, platform: Platform, engine: Engine, actor: Actor, name: str, why: str
 ) -> OrganisationTold:
-    """End an organisation: no work is taken any more, and every credential of its people is revoked."""
+    """End an organisation: what it has under way ends, no work is taken any more, every credential of its people is revoked."""
     org = organisation_meant(tx.connection, actor, name)
     authorise(actor, "organisation.close", org=org.org)
     if org.side == "owner":
@@ -132,7 +134,10 @@ def close(
             hint="ouvrage down stops the platform",
         )
     new = replace(org, closed=True)
-    _restated(tx, platform, actor, "organisation.close", new, why)
+    said = f"{org.name} was closed by {actor.login}" + (f": {why}" if why else "")
+    jobs, leases = end_work_of(tx, platform, engine, org, said)
+    detail = f"{why + '; ' if why else ''}ends {jobs} jobs and {leases} leases"
+    _restated(tx, platform, actor, "organisation.close", new, detail)
     for kind in ("person", "machine"):
         for user in users_of(tx.connection, org.org, kind):
             end_credentials(tx, user)
