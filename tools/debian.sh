@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install the Debian packages that are needed and not here. `debian.sh run`: what sandboxes are made
-# with, for `make run`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
+# with, for `make run`. `debian.sh fleet`: that and Slurm with its accounting, for `make fleet`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
 # on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
 # podman with runc, Chromium, which reads the console, a simulated BMC with ipmitool, and what a service
 # of the whole machine would be made of (OpenSSH's server, Slurm with its accounting, MariaDB): those only
@@ -12,12 +12,16 @@ set -eu
 what=${1:-test}
 wanted=""
 pairs="bwrap:bubblewrap mkfs.ext4:e2fsprogs"
+slurm="slurmctld:slurmctld slurmd:slurmd sacct:slurm-client slurmdbd:slurmdbd slurmrestd:slurmrestd munged:munge mariadbd:mariadb-server"
+if [ "$what" = fleet ]; then
+  pairs="$pairs unshare:util-linux"
+  [ -d /run/systemd/system ] || pairs="$pairs $slurm"
+fi
 if [ "$what" = test ]; then
   pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
   pairs="$pairs ssh:openssh-client unshare:util-linux"
   if [ ! -d /run/systemd/system ]; then
-    pairs="$pairs sshd:openssh-server slurmctld:slurmctld slurmd:slurmd sacct:slurm-client"
-    pairs="$pairs slurmdbd:slurmdbd slurmrestd:slurmrestd munged:munge mariadbd:mariadb-server"
+    pairs="$pairs sshd:openssh-server $slurm"
   fi
   pairs="$pairs ipmitool:ipmitool ipmi_sim:openipmi"
   wanted="postgresql-15"

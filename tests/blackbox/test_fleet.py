@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
@@ -18,6 +16,7 @@ import pytest
 
 from tests.blackbox.home import Home
 from tests.support.slurm import USERS, Slurm
+from tests.support.ssh_server import ssh_server
 
 PHYSICIST, SPEAKER, GUEST, _ = USERS
 REASON = "fan | loud x=y"
@@ -238,7 +237,7 @@ def test_over_ssh_the_same_is_read(
 ):
     if shutil.which("sshd") is None:
         pytest.skip("no sshd: tools/debian.sh test")
-    with _sshd(tmp_path, worked) as command:
+    with ssh_server(tmp_path, {"SLURM_CONF": worked.environment["SLURM_CONF"]}) as command:
         monkeypatch.setenv("OUVRAGE_SSH", command)
         monkeypatch.delenv("SLURM_CONF")
         owner = replace(owner, environment={**owner.environment, "OUVRAGE_SSH": command})
@@ -249,36 +248,6 @@ def test_over_ssh_the_same_is_read(
         assert "ClusterName=lab" in shown["slurm.conf"]
     said = owner.inside("fleet", "adopt", "--ssh", "login")
     assert (said.code, "error[fleet/no-answer]" in said.err) == (2, True), said
-
-
-@contextmanager
-def _sshd(place: Path, lab: Slurm) -> Iterator[str]:
-    """An ssh server on the loopback whose sessions stand on the login node; the ssh command that reaches it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    for name in ("host", "mine"):
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], check=True
-        )
-    Path("/run/sshd").mkdir(exist_ok=True)
-    (place / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {place}/host\nAuthorizedKeysFile {place}/mine.pub\nStrictModes no\n"
-        f"PermitRootLogin yes\nPidFile none\nUsePAM no\nSetEnv SLURM_CONF={lab.environment['SLURM_CONF']}\n"
-    )
-    (place / "ssh_config").write_text(
-        f"Host login\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {place}/mine\n  BatchMode yes\n"
-        f"  StrictHostKeyChecking no\n  UserKnownHostsFile {place}/known\n  LogLevel ERROR\n"
-    )
-    command = [shutil.which("sshd") or "sshd", "-D", "-e", "-f", str(place / "sshd_config")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as server:
-        try:
-            assert server.stderr
-            said = iter(server.stderr.readline, b"")
-            assert any(b"Server listening" in line for line in said), "sshd did not start"
-            yield f"ssh -F {place}/ssh_config"
-        finally:
-            server.terminate()
 
 
 def test_hooks_are_a_diff_that_slurm_can_read_and_a_drain_of_somebody_s_is_left_alone(

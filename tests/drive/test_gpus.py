@@ -135,5 +135,14 @@ def test_a_node_that_lies_about_its_gpus_is_named_and_withheld(
     finally:
         driven.lab.run("scancel", filling)
         driven.owner.post("/v1/nodes/n3/listing", {"listed": True})
-        driven.owner.post("/v1/nodes/n4/listing", {"listed": False})
+        driven.owner.post(
+            "/v1/nodes/n4/fence", {"held": False, "holder": "scheduler", "why": "the test is over"}
+        )
         node.twin.close()
+    until(lambda: not _reasons(driven), lambda: f"all are as they were: {_reasons(driven)}")
+
+
+def _reasons(driven: Driven) -> list[str]:
+    """The drains of ours that there are."""
+    said = driven.lab.run("sinfo", "-h", "-a", "-N", "-t", "drain", "-O", "NodeList:|,Reason:|")
+    return [line for line in said.splitlines() if "ouvrage:" in line]

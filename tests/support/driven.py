@@ -118,6 +118,10 @@ def partition_of_ours(
             lambda: not lab.run("squeue", "-h", "-u", PLACES_USER).strip(),
             lambda: "ours is left at Slurm",
         )
+        for line in lab.run("sinfo", "-h", "-a", "-N", "-O", "NodeList:|,Reason:|").splitlines():
+            node, reason, *_ = line.split("|")
+            if reason.startswith("ouvrage:"):  # the platform that drained it is gone
+                lab.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
         conf.write_text(before)
         lab.run("scontrol", "reconfigure")
 

@@ -178,7 +178,8 @@ async def once(
     ],
 ) -> Once:
     """The request as one that may be sent twice; 400 without a key."""
-    where = f"{request.method} {request.url.path}"
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    where = f"{request.method} {asked}"
     return Once(platform=platform, actor=actor, key=key, where=where)
 
 
@@ -201,8 +202,13 @@ async def page(
     if cursor is None:
         return Page(limit=limit, after="")
     try:
-        after = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
-        return Page(limit=limit, after=after.decode("ascii"))
+        place = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
+        after = place.decode("ascii")
+        if not after.isprintable():
+            raise ValueError(
+                "no place of ours holds a control character, and a database refuses some"
+            )
+        return Page(limit=limit, after=after)
     except (binascii.Error, UnicodeError, ValueError) as error:
         raise bad_request(
             "list/cursor",

@@ -25,7 +25,7 @@ from ouvrage.server.errors import Refused, bad_request, status_of, unreadable
 from ouvrage.server.gate import Gate
 from ouvrage.server.given import Given
 from ouvrage.server.intake import Intake, free_of
-from ouvrage.server.limits import Limits
+from ouvrage.server.limits import Limits, Open
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.services.audit import note_refusal
@@ -105,6 +105,7 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.gate = Gate()
     app.state.intake = intake
     app.state.limits = Limits(platform.monotonic)
+    app.state.open = Open()
     app.state.provider = _provider(platform)
     app.state.uses = uses
     app.state.tunnels = Tunnels(platform.ids, lambda node: elsewhere(platform, node, token))

@@ -45,10 +45,11 @@ class SessionsTable(_Table):
 
 
 class LimitsTable(_Table):
-    """``[limits]``: how often one user or node may ask, in a second and at once."""
+    """``[limits]``: how often one user or node may ask, in a second and at once, and how many connections one organisation keeps open."""
 
     requests_a_second: Annotated[int, Field(ge=1, le=10_000)] = 50
     requests_at_once: Annotated[int, Field(ge=1, le=100_000)] = 200
+    streams_of_one: Annotated[int, Field(ge=1, le=10_000)] = 128
 
 
 class PublicTable(_Table):
@@ -102,6 +103,7 @@ def configured(state: Path, *, secure: bool, behind_proxy: bool) -> Settings:
         session_us=file.sessions.days * DAY,
         requests_a_second=file.limits.requests_a_second,
         requests_at_once=file.limits.requests_at_once,
+        streams_of_one=file.limits.streams_of_one,
         public_page=file.public.page,
         hook_networks=tuple(_network(each, path) for each in file.webhooks.allow),
         oidc=_provider(file.oidc, path) if file.oidc else None,

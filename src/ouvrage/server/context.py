@@ -15,6 +15,7 @@ from typing import Literal
 from ouvrage.adapters.posting import Network
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.server.health_book import HealthBook
+from ouvrage.server.silence import Silence
 from ouvrage.server.slurm.settings import SlurmSettings
 from ouvrage.server.wakes import Wakes
 from ouvrage.server.work_limits import WorkLimits
@@ -66,6 +67,7 @@ class Settings:
     strangers_at_once: float = 60.0
     asked_a_second: float = 500.0
     asked_at_once: float = 1000.0
+    streams_of_one: int = 128
     body_bytes: int = 1 << 20
     public_page: bool = False
     secure: bool = False
@@ -91,6 +93,7 @@ class Platform:
     limits: WorkLimits = field(default_factory=WorkLimits)
     wakes: Wakes = field(default_factory=Wakes)
     health: HealthBook = field(default_factory=HealthBook)
+    silence: Silence = field(default_factory=Silence)
     shared_dir: Path | None = None
     """Where several servers on one database keep the logs and files of jobs; None: in ``state_dir``."""
 

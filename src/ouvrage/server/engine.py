@@ -19,7 +19,7 @@ from ouvrage.server.recording import stated
 from ouvrage.server.services.attempts import End, end, end_job
 from ouvrage.server.services.holds import ALWAYS, hopeless
 from ouvrage.server.services.leasing import end_lease
-from ouvrage.server.services.snapshots import Holding, snapshot_of
+from ouvrage.server.services.snapshots import Holding, snapshot_of, windows_ahead
 from ouvrage.server.services.strangers import waits_for_proof
 from ouvrage.server.wakes import ENGINE
 from ouvrage.store.platform.claims import take_claim
@@ -122,10 +122,13 @@ class Embedded:
                 tx.connection, PLACEMENT, self.token, now_us=tx.now_us, for_us=for_us
             ):
                 return Observed()
+            windows = windows_ahead(platform, tx.connection, tx.now_us)
             waiting = jobs_in(tx.connection, ("waiting",))
             refused = self._refuse(tx, waiting)
             left = [job for job in waiting if job.job not in refused]
-            snapshot = snapshot_of(tx.connection, tx.now_us, platform.limits, self.holding, left)
+            snapshot = snapshot_of(
+                tx.connection, tx.now_us, platform.limits, self.holding, left, windows
+            )
             made = plan(snapshot, tx.now_us) if snapshot.waiting else Plan()
             nodes = self._carry_out(tx, made)
             stopped = self._interrupt(tx, made.preempt)
@@ -143,7 +146,9 @@ class Embedded:
             return None
         platform = self.platform
         now = platform.clock()
-        made = plan(snapshot_of(connection, now, platform.limits, self.holding), now)
+        windows = windows_ahead(platform, connection, now)
+        stands = snapshot_of(connection, now, platform.limits, self.holding, windows=windows)
+        made = plan(stands, now)
         return next((why for why in made.waits if why.job == job.job), None)
 
     def _refuse(self, tx: Transaction, waiting: Sequence[JobRow]) -> set[str]:

@@ -13,10 +13,10 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from ouvrage.base.time import HOUR, SECOND
-from ouvrage.server import hooked
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Engine
 from ouvrage.server.health import HealthLoop
+from ouvrage.server.hooked import Sender
 from ouvrage.server.intake import Intake
 from ouvrage.server.keeping import keep
 from ouvrage.server.power import cycle_of
@@ -36,6 +36,7 @@ async def at_work(
     platform: Platform, engine: Engine, intake: Intake, uses: Uses
 ) -> AsyncGenerator[None]:
     """The loops run while the application does, and telemetry is taken."""
+    sender = Sender(platform, engine.token)
     slurm = (
         platform.settings.slurm is not None
     )  # what happens there is told by nobody, and a look at it costs processes
@@ -50,7 +51,7 @@ async def at_work(
             HEALTH,
         ),
         _Loop(platform, "services", uses.state, _TO_END),
-        _Loop(platform, "webhooks", lambda: hooked.look(platform, engine.token), _TO_END),
+        _Loop(platform, "webhooks", sender.look, _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
         _Loop(platform, "upkeep", lambda: tidy(platform), _TO_END, every_us=HOUR),
     ]
@@ -68,6 +69,7 @@ async def at_work(
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        await run_in_threadpool(sender.close)
         engine.close()
         await run_in_threadpool(lambda: uses.state(all_=True))
         await run_in_threadpool(intake.stop)

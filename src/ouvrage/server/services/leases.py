@@ -24,7 +24,7 @@ from ouvrage.server.services.money import refuse_without_money
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.server.services.offers import seen
 from ouvrage.server.services.scopes import projects_seen
-from ouvrage.server.services.snapshots import snapshot_of
+from ouvrage.server.services.snapshots import snapshot_of, windows_ahead
 from ouvrage.server.services.strangers import refuse_unproven
 from ouvrage.store.platform.selling import (
     LeaseRow,
@@ -102,7 +102,8 @@ def _place(tx: Transaction, platform: Platform, terms: OwnOffer, until_us: int |
             hint="submit jobs to the offer: ouvrage job submit --offer NAME",
             field="offer",
         )
-    stands = snapshot_of(tx.connection, tx.now_us, platform.limits, ALWAYS)
+    windows = windows_ahead(platform, tx.connection, tx.now_us)
+    stands = snapshot_of(tx.connection, tx.now_us, platform.limits, ALWAYS, windows=windows)
     found = grant_place(stands, needs_of_offer(terms), until_us, tx.now_us)
     if isinstance(found, Placed):
         return found

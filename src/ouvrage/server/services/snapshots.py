@@ -25,6 +25,7 @@ from ouvrage.placement.snapshot import (
     Waiting,
 )
 from ouvrage.placement.spec import needs_of, needs_of_offer
+from ouvrage.server.context import Platform
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.platform.machines import (
     NodeRow,
@@ -50,13 +51,15 @@ Holds = Mapping[str, Sequence[Hold]]
 """By job, why it may not start."""
 Holding = Callable[[Connection, Sequence[JobRow], int], Holds]
 """Says at a moment which of some jobs may not start, and why."""
+Windows = Mapping[str, tuple[tuple[int, int], ...]]
+"""By node, from and to of maintenance to come, soonest first."""
 POLICY = Policy()
 _MOST = 1_000_000
 
 
 def site_of(connection: Connection) -> Site:
     """How large the site is, to say which share of it something takes."""
-    nodes = tuple(_node(row, False, set()) for row in all_nodes(connection))
+    nodes = tuple(_node(row, False, set(), {}) for row in all_nodes(connection))
     return Site(Snapshot(nodes=nodes))
 
 
@@ -66,13 +69,14 @@ def snapshot_of(
     limits: WorkLimits,
     holding: Sequence[Holding],
     waiting: Sequence[JobRow] | None = None,
+    windows: Windows | None = None,
 ) -> Snapshot:
-    """All that placement may know now; ``waiting`` where somebody has read those jobs already."""
+    """All that placement may know now; ``waiting`` where somebody has read those jobs already, ``windows`` of maintenance."""
     waiting = jobs_in(connection, ("waiting",)) if waiting is None else waiting
     under = _under(connection, waiting)
     holds = _all_holds(connection, waiting, now_us, holding)
     return Snapshot(
-        nodes=nodes_of(connection, now_us, limits),
+        nodes=nodes_of(connection, now_us, limits, windows or {}),
         leases=under.leases,
         running=under.running,
         waiting=tuple(_waiting(job, under.of(job), holds.get(job.job, ())) for job in waiting),
@@ -120,12 +124,24 @@ def _under(connection: Connection, waiting: Sequence[JobRow]) -> _Under:
     )
 
 
-def nodes_of(connection: Connection, now_us: int, limits: WorkLimits) -> tuple[Node, ...]:
+def windows_ahead(platform: Platform, connection: Connection, now_us: int) -> Windows:
+    """By node, the windows of maintenance that are not over. Ask before anything is appended in a transaction."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    with platform.health.at(connection) as record:
+        for window in record.windows.values():
+            if not window.cancelled and window.to_us > now_us:
+                found.setdefault(window.node, []).append((window.from_us, window.to_us))
+    return {node: tuple(sorted(each)) for node, each in found.items()}
+
+
+def nodes_of(
+    connection: Connection, now_us: int, limits: WorkLimits, windows: Windows
+) -> tuple[Node, ...]:
     """The nodes, with what is withheld of them."""
     runners, held = all_runners(connection), fences_held(connection)
     fenced = fenced_devices(held)
     return tuple(
-        _node(row, is_away(runners.get(row.node), now_us, limits), fenced)
+        _node(row, is_away(runners.get(row.node), now_us, limits), fenced, windows)
         for row in all_nodes(connection)
     )
 
@@ -135,7 +151,7 @@ def is_away(runner: RunnerRow | None, now_us: int, limits: WorkLimits) -> bool:
     return runner is None or runner.seen_us < now_us - limits.away_us
 
 
-def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]]) -> Node:
+def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]], windows: Windows) -> Node:
     seen = row.seen
     return Node(
         node=seen.node,
@@ -155,6 +171,7 @@ def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]]) -> Node
         listed=row.listed,
         fenced=away or (seen.node, None) in fenced,
         isolations=seen.isolations,
+        windows=windows.get(seen.node, ()),
     )
 
 

@@ -1,7 +1,7 @@
 """What needs a person now, what is under way, and what there is to sell: for the first page and its twins.
 
-Decides what counts as needing a person: a machine that does not answer or is held back, and a job of the asker's own organisation that ended
-badly in the last day. Whoever owns no machine is told of their own work alone.
+Decides what counts as needing a person: a machine that does not answer or is held back, a balance that does not last a day, and a job of the
+asker's own organisation that ended badly in the last day. Whoever owns no machine is told of their own work alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ouvrage.base.time import DAY
 from ouvrage.server.authorise import may
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.services import jobs, nodes
+from ouvrage.server.services.money_today import money_today
 from ouvrage.store.platform.machines import NodeRow, all_nodes
 from ouvrage.wire.work import CapacityTold, JobTold, Need, TodayTold
 
@@ -23,13 +24,15 @@ UNDER_WAY = ("waiting", "starting", "running", "stopping")
 def today(platform: Platform, actor: Actor) -> TodayTold:
     """How it stands at this moment, as far as the asker may know."""
     found = _machines(platform, actor) if may(actor, "node.read", org=None) else None
+    money, balances = money_today(platform, actor)
     many = jobs.counted(platform, actor, UNDER_WAY) if _sees_jobs(actor) else {}
     return TodayTold(
         as_of_us=platform.clock(),
-        needs=[*(found[1] if found else []), *_of_jobs(platform, actor)],
+        needs=[*(found[1] if found else []), *balances, *_of_jobs(platform, actor)],
         running=many.get("running", 0),
         waiting=many.get("waiting", 0),
         capacity=found[0] if found else None,
+        money=money,
     )
 
 

@@ -52,7 +52,7 @@ MARGIN_US = 2 * SECOND
 """So much earlier than Slurm would an attempt is ended that makes room, so that its scratch and log are kept as ever."""
 UNTOLD_US = 30 * SECOND
 """So long after a place was over its runner may be silent about an attempt of which it has told nothing."""
-FENCE = "slurm"
+FENCE = "scheduler"
 _BROKEN = "the batch job that was to hold a place ended at once: is there a directory of places, and does the runner know it?"
 
 
