@@ -5,13 +5,15 @@
 # podman with runc, Chromium, which reads the console, a simulated BMC with ipmitool, and what a service
 # of the whole machine would be made of (OpenSSH's server, Slurm with its accounting, MariaDB): those only
 # in a container without systemd, which would start them for everybody; the tests start their own on the
-# loopback. What cannot be installed is named; the tests that need it are skipped and say so, and `make run`
+# loopback. `debian.sh soak`: what only the long tests need beside that, QEMU and mmdebstrap, for a machine
+# with systemd and control groups v2. What cannot be installed is named; the tests that need it are skipped and say so, and `make run`
 # works without a sandbox.
 set -eu
 
 what=${1:-test}
 wanted=""
 pairs="bwrap:bubblewrap mkfs.ext4:e2fsprogs"
+[ "$what" != soak ] || pairs="qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mkfs.ext4:e2fsprogs"
 if [ "$what" = test ]; then
   pairs="$pairs podman:podman runc:runc nft:nftables ip:iproute2 chromium:chromium"
   pairs="$pairs ssh:openssh-client unshare:util-linux"

@@ -43,7 +43,7 @@ _UNKNOWN_TO_RUNTIMES = ("statmount", "listmount", "open_tree_attr")
 """Newer than the library by which Debian 12's runtime looks names up. Without privileges they tell or
 copy no more than a program's own mounts."""
 _MEMORY_MIB, _DISK_MIB, _PIDS, _LOG_BYTES = 64, 16, 48, 100_000
-_PATIENCE_US = 60 * SECOND
+_PATIENCE_US = 240 * SECOND
 _KEPT = "isolation.json"
 
 
