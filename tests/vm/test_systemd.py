@@ -70,7 +70,7 @@ def test_what_systemd_says_of_a_unit_s_exposure(machine: Machine, unit: str, mos
 def test_the_agent_s_unit_joins_and_proves_its_sandbox(machine: Machine):
     machine.good(
         f"{OWNER} mkdir -p /etc/ouvrage /etc/systemd/system/ouvrage-agent.service.d;"
-        " (umask 077; ouvrage node enrol --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[\"token\"])' > /etc/ouvrage/enrol);"
+        " (umask 077; ouvrage node enrol --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[\"secret\"])' > /etc/ouvrage/enrol);"
         " printf '[Service]\\nEnvironment=OUVRAGE_SERVER=http://127.0.0.1:8680\\n' > /etc/systemd/system/ouvrage-agent.service.d/server.conf;"
         " systemctl daemon-reload; systemctl enable --quiet --now ouvrage-agent"
     )
