@@ -11,7 +11,7 @@ export PYTHONUTF8 := 1
 unexport PYTHONPATH PYTHONHOME PYTHONUNBUFFERED PYTHONSTARTUP
 
 .DEFAULT_GOAL := help
-.PHONY: help venv dev run quick test check format references soak bench docs picture dist lock clean debian suite
+.PHONY: help venv dev run fleet quick test check format references soak bench docs picture dist lock clean debian suite
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -25,6 +25,10 @@ dev:
 run: venv ## one piece of work under two offers of a platform here: what did a finished epoch cost on each?
 	@sh tools/debian.sh run
 	@$(PY) examples/digits/hosts.py --out out
+
+fleet: venv ## the same work as a tenant's on two nodes of a real Slurm, brought up here and ended again (root; five minutes)
+	@sh tools/debian.sh fleet
+	@$(PY) examples/digits/fleet.py --out out
 
 quick: dev ## format, lint, layers and the fast tests (two minutes at most)
 	@$(PY) tools/check.py quick

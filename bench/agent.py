@@ -2,7 +2,7 @@
 
 The supervisor and all its children are counted, those that come and go included: processor time over a stretch in which
 every probe but the drives' (each ten minutes) has looked, and what is resident of all of them at once, at its peak. A
-plug at the wall and two peers answer on this machine. nvitop takes a snapshot of the same GPUs as often as the agent looks
+plug at the wall and two peers answer on this machine, and a receiver of alerts is told what is not well here. nvitop takes a snapshot of the same GPUs as often as the agent looks
 at them, and nothing else. The stand-in answers from memory: a driver's own cost is not in it. Exit code 1 where a bar is
 missed.
 
@@ -78,7 +78,9 @@ def resident_mb(pid: int) -> tuple[float, float]:
 
 
 class Plug(http.server.BaseHTTPRequestHandler):
-    """A plug at the wall."""
+    """A plug at the wall, and who is told of what is not well."""
+
+    told = 0
 
     def do_GET(self) -> None:
         """Say what is drawn."""
@@ -87,6 +89,13 @@ class Plug(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """Take an alert."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Plug.told += 1
+        self.send_response(204)
+        self.end_headers()
 
     def log_message(self, format: str, *_: object) -> None:
         """Nothing."""
@@ -101,6 +110,7 @@ def agent(bench: Bench, state: Path) -> Iterator[int]:
     address = f"127.0.0.1:{plug.server_port}"
     (state / "agent.toml").write_text(
         f'[watch]\nwall = "http://{address}/rpc/Switch.GetStatus?id=0"\npeers = ["127.0.0.1", "{address}"]\n'
+        f'[alerts]\nwebhook = "http://{address}/"\nsecret = "command:echo of-no-worth"\n'
     )
     words = [sys.executable, "-m", "ouvrage", "agent", "run", "--state", str(state), "--node", "n1"]
     with subprocess.Popen(words, env=bench.environment, stdout=subprocess.DEVNULL) as process:
@@ -150,7 +160,7 @@ def main() -> int:
         )
         sys.stdout.write(f"  as a rule {usual:.0f} MB are resident\n")
         sys.stdout.write(
-            f"  {stated} facts stated and delivered in the {given.seconds:.0f} s measured\n"
+            f"  {stated} facts stated and delivered in the {given.seconds:.0f} s measured, {Plug.told} alerts in all\n"
         )
         bench.tell("agent, all probes and children", share, SHARE, "of a core")
         bench.tell("resident, all children included, at most", max(first[1], most), MEMORY_MB, "MB")

@@ -73,9 +73,25 @@ def main() -> int:
 def _audit_page() -> str:
     table = audit_table()
     escapes = _table(
-        ("what is old", "CVE", "verdict", "what it lets somebody do", "mended in", "source"),
         (
-            (e.component, e.cve, e.verdict, e.what, ", ".join((*e.fixed, *e.mended)), e.source)
+            "what is old",
+            "CVE",
+            "verdict",
+            "what it lets somebody do",
+            "from",
+            "mended in",
+            "source",
+        ),
+        (
+            (
+                e.component,
+                e.cve,
+                e.verdict,
+                e.what,
+                e.since,
+                ", ".join((*e.fixed, *e.mended)),
+                e.source,
+            )
             for e in table.escapes
         ),
     )

@@ -56,6 +56,33 @@ def test_files_and_directories_travel_and_nothing_else(tmp_path: Path) -> None:
     assert not os.access(target / "deep/er/x", os.X_OK)
 
 
+def test_what_goes_away_or_may_not_be_read_meanwhile_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("a", "b", "shut"):
+        (source / name).write_text(name)
+    (source / "c").mkdir()
+    really = os.open
+
+    def opened(path: str, *more: int, **where: int) -> int:
+        if path == "shut":
+            raise PermissionError
+        return really(path, *more, **where)
+
+    monkeypatch.setattr(os, "open", opened)
+    told = entries_below(str(tmp_path), "source")
+    first = next(told)
+    (source / "b").unlink()
+    (source / "c").rmdir()
+    rest = [(each.path, each.sort) for each in told if isinstance(each, LeftOut)]
+    assert isinstance(first, Found)
+    assert first.descriptor is not None
+    os.close(first.descriptor)
+    assert rest == [("b", "gone meanwhile"), ("c", "gone meanwhile"), ("shut", "not to be read")]
+
+
 @pytest.mark.parametrize(
     "path",
     [

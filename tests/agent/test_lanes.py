@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from ouvrage.agent.probing.asking import Answer
 from ouvrage.agent.probing.lanes import Lanes
 from tests.support.meter import until
 
-CHILD = """
+CHILD = r"""
 import json, os, signal, sys, time
 sort = {sort!r}
 for line in sys.stdin:
@@ -29,10 +30,31 @@ for line in sys.stdin:
     if asked["probe"] == "links" and sort == "once" and not os.path.exists({mark!r}):
         open({mark!r}, "w").close()
         os._exit(3)
+    if asked["probe"] == "links" and sort == "forks":
+        if os.fork(): os._exit(0)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with open({mark!r}, "w") as file: file.write(str(os.getpid()))
+        while True: signal.pause()
+    if asked["probe"] == "links" and sort == "drips":
+        while True: os.write(1, b"["); time.sleep(0.01)
+    if asked["probe"] == "links" and sort == "mute":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.close(1)
+        while True: signal.pause()
     if asked["probe"] == "links" and sort == "garbage": print("not json at all", flush=True); continue
     if asked["probe"] == "links" and sort == "other": asked["n"] += 1
     if asked["probe"] == "links" and sort == "long": print("x" * (5 << 20), flush=True); continue
-    print(json.dumps({{"n": asked["n"], "probe": asked["probe"], "values": {{}}, "at_us": 1, "monotonic_us": 1}}), flush=True)
+    told = {{"n": asked["n"], "probe": asked["probe"], "values": {{}}, "at_us": 1, "monotonic_us": time.monotonic_ns() // 1000}}
+    if asked["probe"] == "links" and sort == "later": told["monotonic_us"] += 10**15
+    if asked["probe"] == "links" and sort == "earlier": told["monotonic_us"] = 1
+    if asked["probe"] == "links" and sort == "no number": told["values"] = {{"x": float("nan")}}
+    if asked["probe"] == "links" and sort == "bytes": told["values"] = {{"a\udcff": ["\udcfe", {{"x": "\ud800"}}]}}
+    text = json.dumps(told)
+    if asked["probe"] == "links" and sort == "endless": text = text.replace("{{}}", '{{"x": 1e999}}')
+    if asked["probe"] == "links" and sort == "deep": text = text.replace("{{}}", '{{"x": ' + "[" * 200000 + "]" * 200000 + "}}")
+    if asked["probe"] == "links" and sort == "flood":
+        while True: print(text, flush=True)
+    print(text, flush=True)
 """
 
 
@@ -50,14 +72,24 @@ def lanes(
     made.close()
 
 
+def _lives(pid: int) -> bool:
+    """Whether a process is there and no zombie that nobody waits for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def answered(lanes: Lanes, *names: str) -> dict[str, Answer]:
     """The answers of these probes, each within its deadline."""
     got: dict[str, Answer] = {}
-    for _ in range(40):
-        got |= {each.probe: each for each in lanes.wait(0.5)}
-        if got.keys() >= set(names):
-            return got
-    raise AssertionError(f"only {sorted(got)} answered")
+
+    def there() -> bool:
+        got.update((each.probe, each) for each in lanes.wait(0.5))
+        return got.keys() >= set(names)
+
+    until(there, f"answers of {names}")
+    return got
 
 
 @pytest.mark.parametrize(
@@ -65,9 +97,15 @@ def answered(lanes: Lanes, *names: str) -> dict[str, Answer]:
     [
         ("hang", "hang", "no answer within 1 s"),
         ("crash", "crash", "by signal 11"),
+        ("drips", "hang", "no answer within 1 s"),
         ("garbage", "garbage", "not json at all"),
         ("other", "garbage", "the answer is none"),
         ("long", "garbage", "the answer is none"),
+        ("later", "garbage", "the answer is none"),
+        ("earlier", "garbage", "the answer is none"),
+        ("no number", "garbage", "the answer is none"),
+        ("endless", "garbage", "the answer is none"),
+        ("deep", "garbage", "the answer is none"),
     ],
     indirect=["lanes"],
 )
@@ -81,6 +119,51 @@ def test_what_goes_wrong_with_one_probe_is_said_and_holds_up_no_other(
     assert words in (got["links"].fault or "")
     assert got["edac"].fault is None
     assert got["memory"].values == {}
+
+
+@pytest.mark.parametrize("lanes", ["mute"], indirect=True)
+def test_a_child_that_closes_its_output_and_lives_on_is_no_second_time_asked(
+    lanes: Lanes,
+) -> None:
+    """As a client of a driver does that hangs while it ends: another of them would hang beside it, look after look."""
+    lanes.ask("links", {})
+    told = answered(lanes, "links")["links"]
+    assert "closed its output and has not ended" in (told.fault or "")
+    assert [each.probe for each in lanes._lanes["host"].leaving] == ["links"]
+    lanes.ask("links", {})
+    assert "has not ended yet" in (answered(lanes, "links")["links"].fault or "")
+    assert lanes.pids == []
+    until(lambda: lanes.wait(0.1) or not lanes._lanes["host"].leaving, "its end")
+
+
+@pytest.mark.parametrize("lanes", ["forks"], indirect=True)
+def test_what_a_child_started_is_ended_with_it(lanes: Lanes, tmp_path: Path) -> None:
+    """A child that is gone while another process holds its output: nobody answers, and nothing is left behind."""
+    lanes.ask("links", {})
+    assert answered(lanes, "links")["links"].sort == "hang"
+    left = int((tmp_path / "mark").read_text())
+    until(lambda: lanes.wait(0.1) or not lanes._lanes["host"].leaving, "its end")
+    until(lambda: not _lives(left), "the end of what it started")
+
+
+@pytest.mark.parametrize("lanes", ["bytes"], indirect=True)
+def test_names_that_are_no_text_are_written_out(lanes: Lanes) -> None:
+    """An interface or a mount may be called by any bytes; what is told of it must fit into files and on a terminal."""
+    lanes.ask("links", {})
+    values = answered(lanes, "links")["links"].values
+    assert values == {"a\\udcff": ["\\udcfe", {"x": "\\ud800"}]}
+    json.dumps(values, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("lanes", ["flood"], indirect=True)
+def test_a_child_that_floods_its_output_is_ended(lanes: Lanes) -> None:
+    lanes.ask("links", {})
+    assert answered(lanes, "links")["links"].fault is None, "its first line is an answer"
+    flooding = lanes.pids[0]
+    until(lambda: lanes.wait(0.1) or flooding not in lanes.pids, "it is given up")
+    until(lambda: lanes.wait(0.1) or not lanes._lanes["host"].leaving, "its end")
+    lanes.ask("edac", {})
+    assert answered(lanes, "edac")["edac"].fault is None
 
 
 @pytest.mark.parametrize("lanes", ["once"], indirect=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from ouvrage.agent.probing.exposition import page_in
+from ouvrage.agent.probing.heart import last_beat
 from ouvrage.agent.probing.now import (
     FILE,
     CheckNow,
@@ -43,11 +46,32 @@ def test_probes_are_asked_for_by_their_names() -> None:
     assert now_json(VIEW)["probes"]["gpu"]["fault"] == "it hangs"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "[" * 100_000, '{"at_us": 1}', '{"at_us": "x", "monotonic_us": 1, "boot": "b"}'],
+)
+def test_another_file_is_no_beat(tmp_path: Path, text: str) -> None:
+    (tmp_path / "heartbeat").write_text(text)
+    assert last_beat(tmp_path) is None
+    assert "ouvrage_agent_heartbeat_age_seconds" not in page_in(tmp_path), "the page goes on"
+
+
 def test_before_the_first_round_there_is_no_view(tmp_path: Path) -> None:
     assert read_now(tmp_path) is None
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"node": 1'])
+PLAIN = json.dumps(now_json(VIEW))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{}", "[1]", '{"node": 1', "[" * 100_000,
+        PLAIN.replace('"CRITICAL"', '"GONE"'), PLAIN.replace('"since_us": 7', '"since_us": "x"'),
+        PLAIN.replace('["gone"]', "[1]"), PLAIN.replace('"dropped": {', '"dropped": [{').replace("}}", "}]}"),
+        PLAIN.replace('"probes": {', '"probes": {"x": 1, '),
+    ],
+)  # fmt: skip
 def test_another_file_is_no_view(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(OuvrageError, match=r"is not the view of an agent"):

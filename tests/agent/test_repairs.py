@@ -202,7 +202,7 @@ def test_it_is_started_often_in_trouble_once_after_it_and_seldom_else(
         def poll(self) -> int:
             return 0
 
-    monkeypatch.setattr("ouvrage.agent.probing.repairs.subprocess.Popen", Ended)
+    monkeypatch.setattr("ouvrage.agent.probing.passing.subprocess.Popen", Ended)
     repairs, s = Repairs(["it"]), 1_000_000
     for now in range(0, 100 * s, s):
         repairs.look(now, 20 * s <= now < 60 * s)

@@ -38,6 +38,17 @@ def test_a_restart_changes_no_verdict_and_states_nothing_again(machine: StoppedM
     assert [e.code for e in machine.events()] == ["79"]
 
 
+def test_a_repair_that_was_told_of_is_not_forgotten_by_a_restart(machine: StoppedMachine) -> None:
+    machine.tree.log(LOST, machine.now)
+    machine.go(10)
+    machine.core.verify(BUS, machine.now)
+    assert machine.core.news, "it is to be written down"
+    machine.restart()
+    machine.go(20)
+    assert machine.counted("xid", BUS) == OK
+    assert not machine.core.memory.to_verify
+
+
 def test_a_storm_is_one_fault_with_its_count(machine: StoppedMachine) -> None:
     for _ in range(20):
         machine.tree.log(LOST, machine.now)

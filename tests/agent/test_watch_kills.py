@@ -19,6 +19,7 @@ from ouvrage.agent.probing.deliver import deliver, into_store
 from ouvrage.agent.probing.heart import last_beat
 from ouvrage.agent.probing.now import Now, read_now
 from ouvrage.agent.probing.spool import Spool
+from ouvrage.base.errors import OuvrageError
 from ouvrage.ledger.kinds import read
 from ouvrage.store.store import open_store
 from tests.support.meter import SOURCES, until
@@ -41,9 +42,9 @@ class Watched:
             **os.environ, **(environment or {}), "PYTHONPATH": str(SOURCES), "OUVRAGE_HOME": str(self.home),
         }  # fmt: skip
 
-    def start(self) -> None:
+    def start(self, node: str = "n1") -> None:
         words = [sys.executable, "-m", "ouvrage", "agent", "run", "--state", str(self.state)]
-        words += ["--node", "n1", "--root", str(self.tree.root)]
+        words += ["--node", node, "--root", str(self.tree.root)]
         with (self._place / "said.txt").open("ab") as said:
             self.process = subprocess.Popen(words, env=self._environment, stdout=said, stderr=said)
 
@@ -168,3 +169,37 @@ def test_a_second_watch_of_one_directory_is_refused(watched: Watched) -> None:
     assert second.process.wait(20) == 2
     assert "agent/watching" in watched.words()
     assert watched.stop() == 0
+
+
+def test_nonsense_in_its_directory_keeps_no_watch_from_its_work(watched: Watched) -> None:
+    (watched.state / "verify" / "directory.json").mkdir(parents=True)
+    for name, text in {
+        "verify/list.json": "[1]", "verify/sorts.json": '{"device": [], "gone": {}}', "verify/deep.json": "[" * 100_000,
+        "epoch": "nan", "hands-off": "9" * 5000, "now.json": "[]", "spool.had": "[]", "spool.ndjson": "\0\0\0",
+        "heartbeat": "[]",
+    }.items():  # fmt: skip
+        (watched.state / name).write_text(text)
+    watched.start()
+    until(lambda: _checks(watched) > 3, watched.words())
+    assert watched.stop() == 0, watched.words()
+    assert sorted(path.name for path in (watched.state / "verify").iterdir()) == ["directory.json"]
+
+
+def _checks(watched: Watched) -> int:
+    with suppress(OuvrageError):
+        now = read_now(watched.state)
+        return 0 if now is None else len(now.checks)
+    return 0
+
+
+@pytest.mark.parametrize(("node", "code"), [("a\x1b[2J", "name"), ("n1", "state")])
+def test_a_name_or_a_directory_that_is_none_is_refused_in_words(
+    watched: Watched, node: str, code: str
+) -> None:
+    if code == "state":
+        (watched.state / "watch.lock").mkdir(parents=True)  # it cannot be opened for writing
+    watched.start(node)
+    assert watched.process is not None
+    assert watched.process.wait(20) == 2
+    assert f"error[agent/{code}]" in watched.words()
+    assert "\x1b" not in watched.words()

@@ -61,6 +61,19 @@ def test_facts_are_sent_in_order_and_once(tmp_path: Path) -> None:
     assert spool.empty
 
 
+def test_memory_alone_wakes_nobody_and_hides_no_fact(tmp_path: Path) -> None:
+    spool, receiver = Spool(tmp_path / "s"), Receiver()
+    spool.add([said(1)], {"number": 1})
+    spool.add([], {"number": 2})
+    assert not spool.empty, "a fact waits before what is remembered"
+    assert deliver(spool, receiver) == 1
+    spool.add([], {"number": 3})
+    assert spool.empty
+    assert Spool(tmp_path / "s").memory() == {"number": 3}
+    spool.add([said(2)])
+    assert deliver(spool, receiver) == 1
+
+
 def test_a_week_away_loses_nothing(tmp_path: Path) -> None:
     """Many facts, a receiver that refuses again and again, and processes that come and go."""
     receiver = Receiver(away=60, lost_answers=3)
@@ -178,3 +191,65 @@ def test_processes_that_add_at_once_keep_their_lines_apart(tmp_path: Path) -> No
     receiver = Receiver()
     assert deliver(Spool(tmp_path / "s"), receiver) == 100
     assert len(receiver.keys) == 100
+
+
+def test_memories_alone_neither_wait_nor_pile_up(tmp_path: Path) -> None:
+    """A kernel that talks on and on is remembered every few seconds, though nothing is stated."""
+    spool, receiver = Spool(tmp_path / "s"), Receiver()
+    spool.add([said(1)], {"number": 0})
+    deliver(spool, receiver)
+    for number in range(100):
+        spool.add([], {"number": number, "padding": "x" * 50_000})
+        assert spool.empty, "no process is started for it"
+    assert (tmp_path / "s" / FILE).stat().st_size < 3 << 20
+    assert (Spool(tmp_path / "s").memory() or {})["number"] == 99
+    spool.add([said(2)], {"number": 100})
+    assert deliver(Spool(tmp_path / "s"), receiver) == 1
+
+
+def test_a_week_away_keeps_the_facts_and_one_memory(tmp_path: Path) -> None:
+    receiver = Receiver()
+    for number in range(300):
+        spool = Spool(tmp_path / "s")
+        if number == 150:  # some were had before the server went away
+            waiting = spool.waiting(50)
+            assert waiting is not None
+            receiver(waiting.facts)
+            spool.had(waiting.place)
+        place = spool.waiting(1)
+        spool.add([said(number)], {"number": number, "padding": "x" * 50_000})
+        if number % 50 == 49 and place is not None:
+            spool.had(place.place)  # what a file that is no more was had up to says nothing
+            receiver(place.facts)
+    size = (tmp_path / "s" / FILE).stat().st_size
+    assert size < 3 << 20, "not 300 memories of 50 kB"
+    assert (Spool(tmp_path / "s").memory() or {})["number"] == 299
+    deliver(Spool(tmp_path / "s"), receiver)
+    assert sorted(int(key.split("/")[2]) for key in receiver.keys) == list(range(300))
+
+
+@pytest.mark.parametrize("sort", ["first line", "zeros", "a bit", "had"])
+def test_a_disk_that_spoils_a_byte_stops_nothing(tmp_path: Path, sort: str) -> None:
+    """What was spoilt is put aside; every other fact arrives, and new ones are taken."""
+    spool, receiver = Spool(tmp_path / "s"), Receiver()
+    for number in range(3):
+        spool.add([said(number)], {"number": number})
+    path = tmp_path / "s" / FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = 0 if sort == "first line" else 2
+    if sort == "had":
+        (tmp_path / "s" / "spool.had").write_bytes(b'["spool"]')
+    elif sort == "a bit":
+        lines[at] = lines[at].replace(b"first_monotonic", b"worst_monotonic")
+    else:
+        lines[at] = bytes(len(lines[at]) - 1) + b"\n"
+    path.write_bytes(b"".join(lines))
+    spool = Spool(tmp_path / "s")
+    assert (spool.memory() or {})["number"] == 2
+    spool.add([said(3)])
+    deliver(spool, receiver)
+    told = [key.split("/")[2] for key in receiver.keys]
+    assert told == (["0", "2", "3"] if at == 2 and sort != "had" else ["0", "1", "2", "3"])
+    assert spool.empty
+    assert (tmp_path / "s" / "spool.spoilt").exists() == (sort != "had")
+    assert deliver(Spool(tmp_path / "s"), receiver) == 0

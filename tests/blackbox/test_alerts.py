@@ -147,6 +147,7 @@ def test_a_fault_is_told_once_by_webhook_and_mail_and_so_is_its_end(
         agent = _started(ouvrage, tree)
         until(lambda: len(hook.came) == 3, "the second try")
         _is_the_fault(hook, box)
+        _is_known_as_ours(ouvrage, tmp_path, box.came[1])
         assert _names(metrics) <= set(NAMES)
         assert ouvrage.inside("node", "verify", "--device", BUS).code == 0
         until(lambda: len(hook.came) == 4, "the end of it")
@@ -195,6 +196,16 @@ def _is_the_fault(hook: Hook, box: Mailbox) -> None:
     assert "how: docs/runbooks/reboot.md" in box.came[1]
 
 
+def _is_known_as_ours(home: Home, tmp_path: Path, mail: str) -> None:
+    for text, code, first in (
+        (mail, 0, "Ours: message "),
+        (mail.replace("CRIT", "crit"), 1, "Not ours"),
+    ):
+        (tmp_path / "came.eml").write_text(text)
+        said = home.inside("agent", "alert", "--mail", str(tmp_path / "came.eml"))
+        assert (said.code, said.first.startswith(first)) == (code, True)
+
+
 def _names(port: int) -> set[str]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
         page = answer.read().decode()
@@ -226,6 +237,8 @@ def _are_known_to_the_files(found: set[str]) -> None:
         ("webhook = 'https://u:p@example.org/x'\nsecret = 'env:X'", "alerts.webhook is not understood"),
         ("webhook = 'https://example.org/x'\nsecret = 'hunter2'", "never the secret itself"),
         ("smtp = 'mail.example.org:587'", "a mail needs smtp, mail_to and mail_from"),
+        ("smtp = 'h:25'\nmail_to = 'a@b.c'\nmail_from = 'a@b.c'", "alerts.secret is not understood"),
+        ("smtp_clear = 'yes'", "alerts.smtp_clear is not understood"),
         ("pager = '1'", "known are least"),
     ],
 )  # fmt: skip

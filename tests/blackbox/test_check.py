@@ -120,6 +120,28 @@ def test_a_reader_that_goes_away_changes_no_verdict(ouvrage: Home, place: Path) 
     assert code == 2
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_no_room_for_its_words_changes_no_verdict(ouvrage: Home, place: Path) -> None:
+    """The prolog of the guide writes to /run: a full one must not let work onto a sick node."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "check", "xid", "--from", "lost.log"], stdout=full, stderr=subprocess.PIPE,
+            env=dict(ouvrage.environment), cwd=place, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert b"output/not-written" in done.stderr
+
+
+def test_spoilt_bytes_hide_no_fault(ouvrage: Home, place: Path) -> None:
+    (place / "spoilt.log").write_bytes(f"{LOST}\n".encode() + b"[  101.000000] caf\xe9\n")
+    assert ouvrage.inside("check", "xid", "--from", "spoilt.log").code == 2
+    half = {**SPENT, "model_name": "SSD \ud800\x1b[2J"}
+    (place / "half.json").write_text(json.dumps(half))
+    told = ouvrage.inside("check", "smart", "--from", "half.json", "--json")
+    assert (told.code, told.json["verdict"]) == (2, "CRITICAL")
+    assert "\x1b" not in ouvrage.inside("check", "smart", "--from", "half.json").out
+
+
 def test_help_is_0(ouvrage: Home) -> None:
     said = ouvrage.inside("check", "--help")
     assert said.code == 0

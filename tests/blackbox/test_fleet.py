@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
@@ -18,6 +16,7 @@ import pytest
 
 from tests.blackbox.home import Home
 from tests.support.slurm import USERS, Slurm
+from tests.support.ssh_server import ssh_server
 
 PHYSICIST, SPEAKER, GUEST, _ = USERS
 REASON = "fan | loud x=y"
@@ -142,6 +141,7 @@ def test_from_an_empty_home_to_the_invoice(
     assert any("8 cores" in advice for each in report["efficiency"] for advice in each["advice"])
     _prices(owner, truth)
     assert owner.inside("verify").code == 0
+    _explained(owner)
     _again(owner, worked)
     other = homes("other")
     saved = owner.path.parent / "saved"
@@ -196,6 +196,21 @@ def _prices(owner: Home, truth: dict[str, int]) -> None:
     assert (refused.code, "it has debug, gpu" in refused.err) == (2, True)
 
 
+def _explained(owner: Home) -> None:
+    """A figure of each kind goes back to rows of accounting that are in the ledger."""
+    listed = owner.inside("explain", "fleet/lab", "--json").json["figures"]
+    one_of_each = {each["name"].partition(":")[2].partition(".")[0]: each for each in listed}
+    assert {"hours", "causes", "accounts", "waits", "lost", "owes", "units"} <= one_of_each.keys()
+    for each in one_of_each.values():
+        found = owner.inside("explain", each["name"], "--json").json
+        assert (found["value"], found["missing"]) == (each["value"], [])
+    said = owner.inside("explain", "fleet/lab:hours.working")
+    assert "fact " in said.out
+    assert said.first.startswith("fleet/lab:hours.working@")
+    refused = owner.inside("explain", "fleet/lab:hours.werking")
+    assert (refused.code, "hours.working" in refused.err) == (2, True)
+
+
 def _again(owner: Home, lab: Slurm) -> None:
     """Reading again adds that it was read, and later what is new; nothing twice."""
     before = _kinds(owner)
@@ -222,7 +237,7 @@ def test_over_ssh_the_same_is_read(
 ):
     if shutil.which("sshd") is None:
         pytest.skip("no sshd: tools/debian.sh test")
-    with _sshd(tmp_path, worked) as command:
+    with ssh_server(tmp_path, {"SLURM_CONF": worked.environment["SLURM_CONF"]}) as command:
         monkeypatch.setenv("OUVRAGE_SSH", command)
         monkeypatch.delenv("SLURM_CONF")
         owner = replace(owner, environment={**owner.environment, "OUVRAGE_SSH": command})
@@ -233,36 +248,6 @@ def test_over_ssh_the_same_is_read(
         assert "ClusterName=lab" in shown["slurm.conf"]
     said = owner.inside("fleet", "adopt", "--ssh", "login")
     assert (said.code, "error[fleet/no-answer]" in said.err) == (2, True), said
-
-
-@contextmanager
-def _sshd(place: Path, lab: Slurm) -> Iterator[str]:
-    """An ssh server on the loopback whose sessions stand on the login node; the ssh command that reaches it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    for name in ("host", "mine"):
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], check=True
-        )
-    Path("/run/sshd").mkdir(exist_ok=True)
-    (place / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {place}/host\nAuthorizedKeysFile {place}/mine.pub\nStrictModes no\n"
-        f"PermitRootLogin yes\nPidFile none\nUsePAM no\nSetEnv SLURM_CONF={lab.environment['SLURM_CONF']}\n"
-    )
-    (place / "ssh_config").write_text(
-        f"Host login\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {place}/mine\n  BatchMode yes\n"
-        f"  StrictHostKeyChecking no\n  UserKnownHostsFile {place}/known\n  LogLevel ERROR\n"
-    )
-    command = [shutil.which("sshd") or "sshd", "-D", "-e", "-f", str(place / "sshd_config")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as server:
-        try:
-            assert server.stderr
-            said = iter(server.stderr.readline, b"")
-            assert any(b"Server listening" in line for line in said), "sshd did not start"
-            yield f"ssh -F {place}/ssh_config"
-        finally:
-            server.terminate()
 
 
 def test_hooks_are_a_diff_that_slurm_can_read_and_a_drain_of_somebody_s_is_left_alone(

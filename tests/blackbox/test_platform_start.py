@@ -68,6 +68,9 @@ def test_from_an_empty_directory_to_a_tenant_who_works_there(
     assert state.stat().st_mode & 0o777 == 0o700
     owner = _owner(ouvrage, state)
     assert owner.inside("whoami").out.splitlines()[:2] == [f"admin at {url}", "  owner in owner"]
+    now = owner.inside("today")
+    assert now.first == "Nothing needs you; 0 running, 0 waiting", now
+    assert owner.inside("today", "--json").json["needs"] == []
 
     made = owner.inside("tenant", "create", "acme", "--admin", "ann")
     assert (

@@ -1,100 +1,68 @@
-"""The embedded engine keeps to the contract of all engines."""
+"""The engine that is part of the platform keeps to the contract of all engines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
+import httpx2
 import pytest
 
-from ouvrage.model.machines import FenceSet
-from ouvrage.server.engine import Engine, stop
-from ouvrage.store.platform.machines import set_fence
-from ouvrage.store.platform.work import attempts_of, job_of
+from ouvrage.adapters.clock import now_us
+from ouvrage.base.grades import Grade
+from ouvrage.ledger.kinds import fact_of
+from ouvrage.metering.exchange import export_run
+from ouvrage.model.health import Verdict
 from tests.engine.contract import EngineContract
-from tests.platform.working import Working, working_on
+from tests.engine.under_test import Parts, Rig, cores_here
+from tests.engine.under_test import rig as rig_of
+from tests.support.orders import missing
+from tests.support.server import NO_CA
+
+_SOURCE = "c" * 32
 
 
-@dataclass
-class Embedding:
-    """The embedded engine with a runner that runs nothing."""
-
-    working: Working
-    engine: Engine
-
-    def submit(self, **spec: Any) -> str:
-        return self.working.submit(self.working.owner, "small", **spec)["job"]
-
-    def state(self, job: str) -> str:
-        return self.working.owner.get(f"/v1/jobs/{job}")["state"]
-
-    def attempts(self, job: str) -> list[Any]:
-        with self.working.server.platform.reading() as connection:
-            return list(attempts_of(connection, job))
-
-    @property
-    def twin(self) -> Any:
-        return self.working.twins[0]
-
-    def begin(self, job: str) -> None:
-        self.twin.ask()
-        self.twin.report([self.twin.began(self.attempts(job)[-1].attempt)])
-
-    def end(self, job: str, outcome: str = "done") -> None:
-        self.twin.report([self.twin.ended(self.attempts(job)[-1].attempt, outcome)])
-        self.twin.ask()
-
-    def told_to_stop(self, job: str) -> str | None:
-        attempt = self.attempts(job)[-1].attempt
-        for order in self.twin.ask().orders:
-            if order.order == "stop" and order.attempt == attempt:
-                return order.why
-        return None
-
-    def cancel(self, job: str, why: str = "cancelled") -> None:
-        platform = self.working.server.platform
-        with platform.writing() as tx:
-            row = job_of(tx.connection, job)
-            assert row is not None
-            if why == "cancelled":
-                self.engine.cancel(tx, row, why=why, reason="by the test")
-                return
-            for each in attempts_of(tx.connection, job):
-                stop(platform, tx, each, why=why, reason="by the test")
-
-    def withhold(self, device: str | None = None) -> None:
-        with self.working.server.platform.writing() as tx:
-            fence = FenceSet(
-                node=self.twin.node,
-                device=device,
-                holder="automation",
-                held=True,
-                why="",
-                by="test",
-            )
-            set_fence(tx.connection, fence, tx.now_us)
-            self.engine.withhold(tx, self.twin.node, device)
-
-    def explain(self, job: str) -> str | None:
-        with self.working.server.platform.reading() as connection:
-            row = job_of(connection, job)
-            assert row is not None
-            why = self.engine.explain(connection, row)
-        return why and why.code
-
-    def move(self, us: int) -> None:
-        self.working.clock.move(us)
-        self.twin.ask()
+def _told(node: str, rig: Rig, verdict: str, action: str) -> None:
+    """The node's own watch says how its machine is; no machine of the tests breaks when it is asked to."""
+    now = now_us()
+    said = Verdict(
+        node=node, device=None, check="memory", verdict=verdict, code="uncorrectable", evidence=(),
+        action=action, since_us=now, boot="boot-1", epoch=0, shadow=False,
+    )  # fmt: skip
+    fact = fact_of(
+        said, source=_SOURCE, id=f"verdict/{now}", subject=f"node:{node}", valid_from=now,
+        valid_to=None, grade=Grade.MEASURED,
+    )  # fmt: skip
+    answer = httpx2.post(
+        f"{rig.owner.url}/v1/facts",
+        content=export_run(f"node:{node}", [fact], None),
+        headers={"Authorization": f"Bearer {rig.key(node)}"},
+        verify=NO_CA,
+    )
+    assert answer.status_code == 200, answer.text
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[Embedding]:
-    with working_on(tmp_path / "state") as working:
-        working.node(cpus=4)
-        working.offer("small", cpus=1)
-        yield Embedding(working, working.engine)
+def _break(node: str, rig: Rig) -> None:
+    _told(node, rig, "CRITICAL", "reboot")
+
+
+def _mend(node: str, rig: Rig) -> None:
+    rig.fence(node, held=False)
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    why = missing()
+    if why:
+        pytest.skip(why)
+    parts = Parts(
+        cores=cores_here(),
+        waits=frozenset({"placement/waits-cpu", "placement/waits-gpu", "placement/behind"}),
+        splits_nodes=True,
+        break_node=_break,
+        mend_node=_mend,
+    )
+    with rig_of(tmp_path_factory.mktemp("embedded"), parts) as made:
+        yield made
 
 
 class TestEmbedded(EngineContract):

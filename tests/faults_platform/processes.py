@@ -22,7 +22,7 @@ from ouvrage.adapters.clock import new_id
 from tests.support.meter import SOURCES
 from tests.support.server import NO_CA
 
-PATIENCE_S = 90
+PATIENCE_S = 240
 
 
 def free_port() -> int:

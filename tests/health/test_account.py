@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from ouvrage.adapters.audit_tables import need_table
 from ouvrage.adapters.health_owner import OwnerFile, owner_in
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.care_words import between, first_line, health_words, percent
-from ouvrage.health.account import account_of, account_plain, share_text
+from ouvrage.health.account import account_of, account_plain, marks_of, share_text
 from ouvrage.health.availability import Tier
 from ouvrage.health.glance import standings_of
 from ouvrage.health.ladder import AUTOMATIC
 from ouvrage.health.owner import Owner
-from ouvrage.health.record import record_of
+from ouvrage.health.record import BROKEN, record_of
 from ouvrage.model.health import JobBlamed
+from ouvrage.model.machines import FenceSet
 from tests.health.fleets import HOUR, MINUTE, NOON, Fleet
 from tests.health.rules import BOUNDS
+from tests.support.proofs import certificate, proof
 
 DAY = 24 * HOUR
 PROMISE = Owner(
@@ -101,6 +105,65 @@ def test_a_node_that_fails_much_more_often_than_the_others_is_a_lemon() -> None:
     other = account_plain(account_of(fleet.record, "n2", NOON, fleet.now, Owner(), BOUNDS))
     assert not other["score"]["lemon"]
     assert (account["spares"]["assumed"], account["spares"]["gpus"]) == (False, 10)
+
+
+def marked(fleet: Fleet, sort: str, after_us: int = 0) -> list[tuple[str, ...]]:
+    """The GPUs that something of a sort speaks against, once for each time."""
+    return [each[1] for each in marks_of(fleet.record, fleet.now + after_us) if each[3] == sort]
+
+
+def test_a_place_that_could_not_be_cleaned_speaks_against_it_once_for_each_attempt(
+    fleet: Fleet,
+) -> None:
+    fences = [
+        FenceSet(node="n1", device=device, holder="scrub", held=True, why="memory is held", by="a" * 32)
+        for device in ("n1-g0", "n1-g1")
+    ]  # fmt: skip
+    for fence in fences:
+        fleet.put(fence)
+    assert marked(fleet, "scrub") == [("n1-g0", "n1-g1")]
+    fleet.put(replace(fences[0], held=False))
+    fleet.put(replace(fences[0], by="b" * 32))
+    fleet.put(FenceSet(node="n1", device=None, holder="operator", held=True, why="fans", by="sam"))
+    assert marked(fleet, "scrub") == [("n1-g0", "n1-g1"), ("n1-g0",)]
+    fleet.now += DAY
+    account = told(fleet, fleet.now)
+    assert float(account["score"]["per_1000_days"]) == pytest.approx(500, rel=0.02)
+    rates = [float(part["score"]["per_1000_days"]) for part in account["parts"]]
+    assert rates == [pytest.approx(500, rel=0.02), pytest.approx(250, rel=0.02)]
+
+
+def test_a_qualification_speaks_against_it_where_something_is_broken_alone(fleet: Fleet) -> None:
+    small, untried = proof(False, code="memory_low"), proof(None, code="disk_wrong")
+    fleet.put(certificate("n1", passed=False, proofs=(small, untried)))
+    assert marked(fleet, "qualification") == []
+    wrong = proof(False, code="memory_wrong")
+    fleet.put(certificate("n1", passed=False, certificate="2" * 32, proofs=(small, wrong)))
+    assert marked(fleet, "qualification") == [()]
+    assert {test.code for test in need_table().tests.values()} >= BROKEN
+
+
+def test_a_repair_speaks_against_it_by_its_whole_days_and_waiting_for_hands_does_not(
+    fleet: Fleet,
+) -> None:
+    fleet.verdict()
+    fleet.look()
+    counts = [len(marked(fleet, "down_day", hours * HOUR)) for hours in (23, 24, 47, 48, 72)]
+    assert counts == [0, 1, 1, 2, 3]
+    fleet.now += 30 * HOUR
+    fleet.ok()
+    fleet.climb()
+    fleet.look(MINUTE)
+    fleet.ok()
+    fleet.look(MINUTE)
+    assert fleet.state() == "healthy"
+    assert len(marked(fleet, "down_day", 30 * DAY)) == 1, "it is over"
+    hands = Fleet()
+    hands.node()
+    hands.verdict()
+    hands.look()
+    assert hands.state() == "awaiting_hands"
+    assert marked(hands, "down_day", 30 * DAY) == []
 
 
 def test_the_record_is_the_same_from_the_facts_alone(fleet: Fleet) -> None:

@@ -21,7 +21,7 @@ from ouvrage.health.audit import (
     Upgrades,
     audit,
 )
-from ouvrage.health.versions import carries, later
+from ouvrage.health.versions import later
 from ouvrage.model.health import CRITICAL, OK, UNKNOWN, WARN, CheckResult
 
 TABLE = audit_table()
@@ -55,7 +55,7 @@ def _one(name: str, said: Said = Said(), **changed: Any) -> CheckResult:  # noqa
     [
         ("1.17.8", "1.17.7"), ("1.10.0", "1.9.9"), ("1.4.0", "1.4.0-rc.3"), ("1.4.0-rc.3", "1.4.0-rc.2"),
         ("1.4.0-rc.1", "1.3.9"), ("1.1.5+ds1-1+deb12u1", "1.1.5"), ("2:0.1", "1:9"), ("1.0", "1.0~rc1"),
-        ("v1.7.27", "1.7.26"), ("5.15.149", "5.15.99"), ("1.17.8-1", "1.17.8~rc2-1"),
+        ("v1.7.27", "1.7.26"), ("1.0.0~rc93+ds1-5", "1.0.0-rc3"), ("1.2.0-rc.3", "1.2.0~rc2+ds"), ("5.15.149", "5.15.99"), ("1.17.8-1", "1.17.8~rc2-1"),
     ],
 )  # fmt: skip
 def test_the_later_of_two_versions(newer: str, older: str):
@@ -82,6 +82,13 @@ def test_the_later_of_two_versions(newer: str, older: str):
         ("containerd", "1.7.27", ()),
         ("containerd", "2.0.3", ("CVE-2024-40635",)),
         ("podman", "4.9.4", ()),
+        ("runc", "1.0.0~rc93+ds1-5+deb11u3", ("CVE-2024-45310", "CVE-2025-31133", "CVE-2025-52565", "CVE-2025-52881")),
+        ("runc", "1.0.0~rc6+dfsg1-3", ("CVE-2024-45310", "CVE-2025-31133", "CVE-2025-52565", "CVE-2025-52881")),
+        ("runc", "1.0.0~rc2+docker1", ("CVE-2024-45310", "CVE-2025-31133", "CVE-2025-52881")),
+        ("bubblewrap", "0.3.1-4", ()),
+        ("bubblewrap", "0.4.0-1", ("CVE-2020-5291",)),
+        ("kernel", "5.4.250", ("CVE-2024-1086",)),
+        ("kernel", "5.4.172", ("CVE-2022-0185", "CVE-2022-0492", "CVE-2024-1086")),
         ("kernel", "6.1.119", ()),
         ("kernel", "5.15.148", ("CVE-2024-1086",)),
         ("kernel", "6.5.13", ("CVE-2024-1086",)),
@@ -90,7 +97,7 @@ def test_the_later_of_two_versions(newer: str, older: str):
 )  # fmt: skip
 def test_which_escapes_a_version_has(component: str, version: str, cves: tuple[str, ...]):
     known = [each for each in TABLE.escapes if each.component == component]
-    open_ = [e.cve for e in known if not carries(version, e.fixed, e.mended)]
+    open_ = [each.cve for each in known if each.is_in(version)]
     assert tuple(sorted(open_)) == cves
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ouvrage.adapters import host_health
+from ouvrage.adapters import host_health, procfs
 from ouvrage.adapters.health_sources import NotTold, disk_reports, kernel_log, within_deadline
 from ouvrage.health.host import (
     Clock,
@@ -141,12 +141,24 @@ def test_a_tree_of_files_stands_in_for_a_machine(tmp_path: Path) -> None:
         bus__pci__devices__c__class="0x068000\n", bus__pci__devices__c__vendor="0x10de\n",
     )  # fmt: skip
     assert [(c.corrected, c.uncorrected) for c in host_health.memory_controllers(sys)] == [(3, 1)]
-    assert host_health.nvidia_devices(sys) == 1
+    assert procfs.nvidia_devices(sys) == 1
     tree(tmp_path / "sys", devices__system__edac__mc__mc0__ue_count="what")
     with pytest.raises(NotTold):
         host_health.memory_controllers(sys)
     with pytest.raises(NotTold):
         host_health.mounts(str(tmp_path / "nowhere"))
+
+
+def test_no_name_of_a_mount_makes_another_mount(tmp_path: Path) -> None:
+    """Anybody mounts a file system of their own, at a directory whose name they chose."""
+    name = "/home/eve/a\x0b/dev/sda1\xa0/\xa0ext4\xa0ro,errors=remount-ro\xa00\xa00\u2028b\x1c"
+    proc = tree(
+        tmp_path / "proc",
+        self__mounts=f"/dev/sda1 / ext4 rw,errors=remount-ro 0 0\n/dev/sda1 {name} fuse.x rw 0 0\n",
+    )
+    found = host_health.mounts(proc)
+    assert [(mount.path, mount.kind) for mount in found] == [("/", "ext4"), (name, "fuse.x")]
+    assert [room.path for room in host_health.rooms(found, ())] == ["/"]
 
 
 def test_a_table_of_file_systems(tmp_path: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ouvrage.adapters.prometheus_text import series
 from ouvrage.health.driver_lines import driver_lines, event_of, merged, pci_name
-from ouvrage.health.kernel_log import BOOT, WALL, kernel_lines
+from ouvrage.health.kernel_log import BOOT, WALL, kernel_lines, lines_in
 from ouvrage.health.xid import check_log
 from tests.health.rules import RULES, judged, one, xid
 
@@ -55,6 +57,8 @@ FORGED = {
     "a program named like the kernel": f"Feb 23 16:24:18 host-1 my-kernel: {TEXT}",
     "a program in the journal": json.dumps({"_TRANSPORT": "stdout", "MESSAGE": TEXT}),
     "a program in iso syslog": f"2025-02-23T16:24:18.5+00:00 h evil: {TEXT}",
+    "a program's own line, which goes on behind a separator": f"Feb 23 16:24:18 h evil: a\u2028Feb 23 16:24:18 h kernel: {TEXT}",
+    "another separator": f"Feb 23 16:24:18 h evil: a\x0bFeb 23 16:24:18 h kernel: {TEXT}",
     "text before it": "[  206.764307] evil said NVRM: Xid (PCI:0000:9b:00): 79, x",
 }  # fmt: skip
 
@@ -62,7 +66,7 @@ FORGED = {
 @pytest.mark.parametrize("forged", FORGED)
 def test_a_line_that_only_looks_like_the_drivers_counts_for_nothing(forged: str) -> None:
     plain = "[  100.000000] usb 1-1: new device"
-    result = one(plain, FORGED[forged])
+    result = one(*lines_in(f"{plain}\n{FORGED[forged]}\n"))
     assert result.verdict == "OK"
 
 
@@ -216,3 +220,20 @@ DATA = Path(os.environ.get("OUVRAGE_DATA", ""), "kernel_log")
 )  # fmt: skip
 def test_real_logs(name: str, verdict: str) -> None:
     assert one(*(DATA / name).read_text(errors="replace").splitlines()).verdict == verdict
+
+
+def test_nuls_that_a_power_cut_left_hide_no_line() -> None:
+    assert (
+        one("[    0.000000] Linux version 6.8", f"{chr(0) * 4096}[    1.000000] {TEXT}").verdict
+        == "CRITICAL"
+    )
+
+
+def test_a_line_that_is_far_too_long_is_read_in_no_time() -> None:
+    """Its length must not count squared: these would take hours."""
+    word = "a" * 300_000
+    began = time.process_time()
+    told = one(f"[    1.000000] NVRM: Xid (PCI:0000:9b:00): 145, {word}", f"4,{word},1,-;x")
+    assert told.verdict == "CRITICAL"
+    assert list(series("nvidia_smi_index{" + word + "} 1")) == [("nvidia_smi_index", {}, "1")]
+    assert time.process_time() - began < 5

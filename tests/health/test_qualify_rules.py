@@ -137,6 +137,13 @@ def test_parts_that_cannot_be_read_now_are_no_change():
     assert standing(HELD, PARTS[:1], AT_US, untold=("disk",)).state == "void"
 
 
+def test_one_that_ends_later_than_any_can_was_made_with_a_clock_that_was_ahead() -> None:
+    most = HELD.expires_us - AT_US
+    assert standing(HELD, PARTS, AT_US, longest_us=most).holds
+    found = standing(HELD, PARTS, AT_US, longest_us=most - 86_400_000_000)
+    assert (found.state, found.reasons[0][:17]) == ("void", "it ends later tha")
+
+
 def test_one_that_was_not_passed_never_counts():
     found = standing(certificate(passed=False), PARTS, AT_US)
     assert (found.state, found.reasons) == (

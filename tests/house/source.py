@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "ouvrage"
 SKIPPED = {".git", ".venv", ".tools", "out", "dist", "build", "_build", "__pycache__"}
-PURE = ("base", "model", "ledger", "evidence", "metering", "pricing", "placement", "books")
+PURE = ("base", "model", "ledger", "evidence", "metering", "pricing", "placement", "fleet", "books")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

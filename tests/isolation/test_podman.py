@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -46,14 +47,8 @@ def test_nothing_gets_out_of_a_container(findings: dict[str, Finding], name: str
     assert found.holds, f"{found.what}: {found.found}"
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node with an image of links into /usr: made here, from no registry."""
-    skip_without_podman()
-    made = Node(tmp_path_factory.mktemp("podman") / "agent")
-    podman = Podman(made.state)
-    podman.set_up()
-    archive = made.state / "image.tar"
+def linked(archive: Path, files: dict[str, str]) -> Path:
+    """An image's archive: links into /usr, and these files."""
     with tarfile.open(archive, "w") as tar:
         for name in ("bin", "lib", "lib64"):
             link = tarfile.TarInfo(name)
@@ -63,14 +58,28 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             directory = tarfile.TarInfo(name)
             directory.type, directory.mode = tarfile.DIRTYPE, 0o755
             tar.addfile(directory)
-    podman.make_image(IMAGE, archive)
+        for name, text in files.items():
+            file = tarfile.TarInfo(name)
+            file.size = len(text)
+            tar.addfile(file, io.BytesIO(text.encode()))
+    return archive
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with an image of links into /usr: made here, from no registry."""
+    skip_without_podman()
+    made = Node(tmp_path_factory.mktemp("podman") / "agent")
+    podman = Podman(made.state)
+    podman.set_up()
+    podman.make_image(IMAGE, linked(made.state / "image.tar", {}))
     yield made
     made.close()
     podman.tear_down()
 
 
 def contained(*command: str, **changed: object) -> Start:
-    return an_order(*command, isolation="podman", image=IMAGE, **changed)
+    return an_order(*command, isolation="podman", **{"image": IMAGE, **changed})
 
 
 def test_what_a_container_records(node: Node) -> None:

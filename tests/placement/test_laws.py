@@ -64,9 +64,16 @@ def _fits(on: Node, held: list[Placed], needs: Needs) -> bool:
     )
 
 
+def _stays(snapshot: Snapshot, limit: int | None, grace: int) -> int:
+    """How long something keeps its place at most."""
+    return FAR if limit is None else limit + grace + snapshot.policy.turnover_us
+
+
 def _earliest(snapshot: Snapshot, job: Waiting, held: list[tuple[Placed, int | None]]) -> int:
     """From when a job can start somewhere, if everything lasts as long as it may."""
-    moments = sorted({NOW, *(by for _, by in held if by is not None)})
+    over = {to for on in snapshot.nodes for _, to in on.windows if to > NOW}
+    moments = sorted({NOW, *over, *(by for _, by in held if by is not None)})
+    stays = _stays(snapshot, job.time_limit_us, job.grace_us)
     for at in moments:
         there = [where for where, by in held if by is None or by > at]
         for on in snapshot.nodes:
@@ -75,6 +82,7 @@ def _earliest(snapshot: Snapshot, job: Waiting, held: list[tuple[Placed, int | N
                 and not on.fenced
                 and on.node not in job.not_on
                 and job.needs.isolation in on.isolations
+                and not any(at < to and at + stays > begins for begins, to in on.windows)
             )
             if open_to and _fits(on, there, job.needs):
                 return at
@@ -111,6 +119,8 @@ def test_nothing_is_given_out_twice_and_nothing_beyond_what_there_is(snapshot: S
         assert job.needs.isolation in on.isolations
         assert not job.holds
         assert job.not_before_us <= NOW
+        gone = start.by_us or FAR
+        assert not any(to > NOW and gone > begins for begins, to in on.windows)
 
 
 @MANY

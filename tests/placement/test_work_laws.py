@@ -10,6 +10,7 @@ import pytest
 from ouvrage.base.grades import Grade
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import fact_of
+from ouvrage.model.fleet import ClusterPlaced
 from ouvrage.model.selling import LeaseEnded, LeaseGranted, Placed
 from ouvrage.model.work import AttemptEnded, AttemptOrdered, JobEnded, JobSubmitted, Peaks
 from ouvrage.placement.laws import LAWS
@@ -94,6 +95,19 @@ def test_what_is_right_breaks_nothing() -> None:
         over("c", "k"),
         granted("v", 1),
     )
+
+
+def by_slurm(attempt: str) -> ClusterPlaced:
+    return ClusterPlaced(cluster="c", job=attempt, submit_us=1, attempt=attempt)
+
+
+def test_cores_of_a_slurm_are_its_own_to_share_and_gpus_are_not() -> None:
+    jobs = [submitted("j"), submitted("k")]
+    cores = [ordered("a", "j", 1, 0), ordered("b", "k", 1, 0)]
+    assert list(found(*jobs, *cores)) == ["work/exclusive"]
+    assert not found(*jobs, *cores, by_slurm("a"), by_slurm("b"))
+    gpu = [ordered(a, j, 1, 0, devices=["G"]) for a, j in (("a", "j"), ("b", "k"))]
+    assert list(found(*jobs, *gpu, by_slurm("a"), by_slurm("b"))) == ["work/exclusive"]
 
 
 @pytest.mark.parametrize(

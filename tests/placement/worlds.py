@@ -130,7 +130,13 @@ class _Drawn:
             replace(d, fenced=self.one_in(10), model=pick(MODELS) if self.one_in(8) else d.model)
             for d in one.devices
         ]
-        return replace(one, devices=tuple(mixed))
+        return replace(one, devices=tuple(mixed), windows=self.windows() if self.one_in(4) else ())
+
+    def windows(self) -> tuple[tuple[int, int], ...]:
+        """One or two windows of maintenance, one of them open now or not."""
+        begins = NOW + self.chance.choice([-1, 1, 2, 5]) * 20 * MINUTE
+        first = (begins, begins + 30 * MINUTE)
+        return (first,) if self.one_in(2) else (first, (first[1] + HOUR, first[1] + 2 * HOUR))
 
     def hold(self, on: Node) -> None:
         """Fill a part of a node with leases and attempts."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ouvrage.store.audit import audit
-from tests.platform.working import Working
+from tests.platform.working import Clock, Working, working_on
 from tests.support.server import Client
 
 MINUTE = 60_000_000
@@ -98,6 +100,31 @@ def test_an_attempt_that_its_runner_lost_is_lost_and_tried_again(working: Workin
     twin.report([twin.began(second), twin.ended(second)])
     assert ann.get(f"/v1/jobs/{job}")["state"] == "done"
     holds(working)
+
+
+def test_a_server_that_was_away_itself_gives_nothing_up_before_it_has_listened(
+    tmp_path: Path,
+) -> None:
+    """Stopped for a night, suspended, or its clock put right: what is silent may only not have been asked yet."""
+    steady = Clock()
+    with working_on(tmp_path / "state", monotonic=steady, listened_us=5 * MINUTE) as working:
+        ann, twin = ready(working), working.twins[0]
+        job, attempt = started(working, ann)
+        twin.report([twin.began(attempt)])
+        working.clock.move(12 * 60 * MINUTE)
+        for _ in range(2):
+            working.reconcile()
+            assert ann.get(f"/v1/jobs/{job}")["state"] == "running"
+            steady.move(4 * MINUTE)
+            twin.ask()  # it dials again
+            working.reconcile()
+            assert ann.get(f"/v1/jobs/{job}")["state"] == "running"
+            working.clock.move(3 * 60 * MINUTE)
+        working.reconcile()
+        steady.move(6 * MINUTE)
+        working.reconcile()
+        assert ann.get(f"/v1/jobs/{job}")["end_code"] == "job/lost"
+        holds(working)
 
 
 def test_a_runner_away_for_long_is_given_up_and_nothing_is_started_twice(working: Working) -> None:

@@ -44,6 +44,7 @@ def ann(node: OwnNode) -> Client:
     return node.server.tenant("acme")
 
 
+PS = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | sed s/PS=.*//"
 PREPARED = (
     "mkdir out; echo found > out/loss.txt; ln -s /etc/passwd link; ln -s out dir; mkfifo pipe;"
     " echo ready; exec python3 -c 'SERVICE'"
@@ -148,6 +149,28 @@ def test_a_terminal_that_is_left_ends(node: OwnNode, ann: Client, job: str) -> N
     until(lambda: "sleep 1000.5" in terminal(node, ann, job, *ps)[0], "the sleeper")
     line.close()
     until(lambda: "sleep 1000.5" not in terminal(node, ann, job, *ps)[0], "its end")
+
+
+def test_much_that_is_typed_at_once_holds_nothing_up(node: OwnNode, ann: Client, job: str) -> None:
+    """A program that wants to be read before it reads on, and one that reads nothing and is left."""
+    line = line_of(node, ann, f"/v1/jobs/{job}/inside")
+    size = Size(rows=9, columns=9)
+    much = 1 << 20
+    echoes = ["sh", "-c", f"stty raw -echo; echo ready; head -c {much}; exit 4"]
+    wanted(line, Terminal(command=echoes, term="dumb", size=size))
+    until(lambda: "head -c" in terminal(node, ann, job, "sh", "-c", PS)[0], "its start")
+    for _ in range(much >> 15):
+        line.send(frame(inside.DATA, b"y" * (1 << 15)))
+    said, done = heard(line)
+    assert (said.count(b"y"), done) == (much + 1, Done(code=4))
+    line = line_of(node, ann, f"/v1/jobs/{job}/inside")
+    deaf = Terminal(command=["sh", "-c", "stty raw -echo; sleep 1001.5"], term="dumb", size=size)
+    wanted(line, deaf)
+    until(lambda: "sleep 1001.5" in terminal(node, ann, job, "sh", "-c", PS)[0], "the sleeper")
+    for _ in range(12):
+        line.send(frame(inside.DATA, b"y" * (1 << 15)))
+    line.close()
+    until(lambda: "sleep 1001.5" not in terminal(node, ann, job, "sh", "-c", PS)[0], "its end")
 
 
 def put(node: OwnNode, who: Client, job: str, path: str, data: bytes) -> Done | None:

@@ -11,6 +11,7 @@ import pytest
 
 from ouvrage.base.time import utc_us
 from ouvrage.store.audit import audit
+from tests.platform.test_node_health import Watch, looker
 from tests.platform.working import Clock, Working, working_on
 from tests.support.server import Client
 
@@ -211,6 +212,33 @@ def test_months_are_charged_as_they_end_and_invoiced_without_a_gap(
     assert statement["closing"] == usage(ann)["account"]["balance"]
 
 
+def test_a_fault_of_the_machine_that_shows_after_the_bill_gives_it_back(
+    working: Working, acme: Any
+) -> None:
+    """Once, whatever looks later; the account is as if the fault had been known, and the next invoice says why."""
+    twin, ann = acme
+    attempt = started(working, twin, ann, name="train")
+    working.clock.move(H)
+    twin.report([twin.ended(attempt, "failed", cause="program")])
+    assert usage(ann)["account"]["balance"] == "9.64"
+    watch, loop = Watch(working, twin), looker(working)
+    watch.send(watch.verdict(device=None))
+    for _ in range(3):
+        loop.look()
+        working.clock.move(60 * S)
+    assert usage(ann)["account"]["balance"] == "10"
+    told = working.owner.get("/v1/nodes/node-1/health")["told"]
+    (words,) = [page["words"] for page in told["pages"] if "ended attempt" in page["words"]]
+    assert words.endswith("which was billed: 0.36 EUR given back")
+    lines = ann.get("/v1/invoices/draft", params={"period": MONTH})["lines"]
+    assert [each["amount"] for each in lines] == ["0.36", "-0.36"]
+    assert lines[1]["words"] == "given back: a fault of the machine ended it"
+    assert lines[1]["credits"] == lines[0]["charge"]
+    later(working, twin, 12 * 24 * H)
+    assert usage(ann)["account"]["balance"] == "10", "nothing charges it again"
+    lawful(working)
+
+
 def test_an_invoice_is_shown_as_page_and_paper_and_given_back_by_a_credit_note(
     working: Working, acme: Any
 ) -> None:
@@ -265,6 +293,13 @@ def test_an_estimate_comes_from_ones_own_runs_and_is_unknown_without(
     assert (found["runs"], found["unit"], found["same_configuration"]) == (3, "epoch", True)
     rival = working.tenant("rival")
     assert rival.get("/v1/estimates", params=asked)["runs"] == 0
+    ann.post("/v1/projects", {"name": "other"})
+    body = {"login": "only", "role": "tenant-user", "project": "other"}
+    made = ann.post("/v1/members", body)
+    only = working.server.signed_in(made["member"]["login"], made["password"])
+    # Whoever sees one project learns nothing of another's runs.
+    assert only.get("/v1/estimates", params={**asked, "project": "other"})["runs"] == 0
+    assert ann.get("/v1/estimates", params={**asked, "project": "other"})["runs"] == 3
 
 
 def test_a_tenant_sees_no_others_money_and_records_no_payment(working: Working, acme: Any) -> None:

@@ -269,6 +269,18 @@ def test_work_on_a_broken_gpu_is_ended_unbilled_where_that_is_turned_on(working:
     assert [(s.attempt, s.why) for s in twin.stops] == [(attempt, "hardware")]
     twin.report([twin.ended(attempt, "hardware", cause="hardware")])
     assert why(working, job) == "placement/failed-everywhere"
+    told = working.owner.get("/v1/nodes/node-1/health")["told"]
+    assert told["blames"] == [], "its fence says it already"
+
+
+def test_what_its_own_node_lays_to_the_machine_is_held_against_it(working: Working) -> None:
+    twin, _, job, attempt = failing(working)
+    twin.report([twin.ended(attempt, "hardware", cause="hardware")])
+    told = working.owner.get("/v1/nodes/node-1/health")["told"]
+    assert [(b["job"], b["cause"], b["percent"], b["billed"]) for b in told["blames"]] == [
+        (job, "hardware", 100, False)
+    ]
+    assert told["blames"][0]["evidence"] == [f"attempt/{attempt}/ended"]
 
 
 def failing(working: Working) -> tuple[Twin, Watch, str, str]:
@@ -317,7 +329,31 @@ def test_a_fault_that_comes_to_light_after_the_bill_is_told_to_a_person(working:
     assert [(b["job"], b["cause"], b["billed"]) for b in told["blames"]] == [
         (job, "hardware", True)
     ]
-    assert any("which is billed: credit it" in page["words"] for page in told["pages"])
+    (words,) = [page["words"] for page in told["pages"] if "ended attempt" in page["words"]]
+    assert words.endswith("for which nothing was charged")
+
+
+def test_what_would_run_into_a_window_waits_until_it_is_over_or_called_off(
+    working: Working,
+) -> None:
+    working.node(gpus=1)
+    working.offer("one", gpu="RTX 4090", gpus=1)
+    now = working.clock()
+    made = working.owner.post(
+        "/v1/nodes/node-1/maintenance",
+        {"from_us": now + HOUR, "to_us": now + 2 * HOUR, "why": "new fans"},
+    )
+    waits = working.submit(working.owner, "one")["job"]
+    working.engine.observe()
+    assert why(working, waits) == "placement/maintenance"
+    told = working.owner.get(f"/v1/jobs/{waits}/explain")
+    assert "would run into maintenance: it has no time limit" in str(told)
+    short = working.submit(working.owner, "one", time_limit="10m")["job"]
+    working.engine.observe()
+    assert working.owner.get(f"/v1/jobs/{short}")["state"] == "starting"
+    working.owner.post(f"/v1/jobs/{short}/cancel", {})
+    working.owner.post("/v1/nodes/node-1/maintenance", {"cancel": made["told"]["window"]})
+    assert why(working, waits) != "placement/maintenance"
 
 
 def test_a_window_of_maintenance_and_its_end(working: Working) -> None:

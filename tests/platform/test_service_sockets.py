@@ -131,7 +131,7 @@ def test_a_revoked_token_ends_what_it_opened(
 ) -> None:
     from ouvrage.server.routes import services
 
-    monkeypatch.setattr(services, "_AGAIN_S", 0.2)
+    monkeypatch.setattr(services, "AGAIN_S", 0.2)
     token = ann.post("/v1/tokens", {"name": "t", "scopes": ["work"]})
     with dialled(node, node.server.client(token["secret"]), "echo/") as line:
         line.recv()

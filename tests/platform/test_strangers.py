@@ -209,3 +209,32 @@ def test_other_facts_and_the_platform_s_own_are_not_taken(working: Working):
         assert (
             working.owner("POST", "/v1/nodes/node-1/proofs", {"facts": [line]}).status_code == 422
         )
+
+
+def test_a_proof_from_the_future_is_refused_and_hides_no_later_one(working: Working):
+    """A machine whose clock is a year ahead: its audit would be the last word on it for a year."""
+    working.node()
+    ahead = audited(audit="6" * 32, expires_us=LATER + 400 * DAY_US)
+    said = working.owner(
+        "POST", "/v1/nodes/node-1/proofs", {"facts": [proof_line(ahead, at_us=MIDMONTH_US + 365 * DAY_US)]}
+    )  # fmt: skip
+    assert said.status_code == 422
+    assert "the machine's clock is ahead" in said.text
+    # However it came to stand there, it does not count before its moment.
+    fact = proof_fact(ahead, at_us=MIDMONTH_US + 365 * DAY_US)
+    working.server.platform.store.append([fact], now_us=MIDMONTH_US, own_source="d" * 32)
+    assert "no audit is on record" in _refused(working)
+    bad = audited(verdict="CRITICAL", audit="7" * 32, expires_us=LATER)
+    _prove(working, proof_line(bad, at_us=MIDMONTH_US))
+    assert "its audit is CRITICAL" in _refused(working)
+
+
+def test_no_proof_counts_longer_than_the_tables_let_it(working: Working):
+    working.node()
+    old = audited(expires_us=LATER + 1000 * DAY_US)
+    _prove(working, proof_line(old, at_us=MIDMONTH_US - 31 * DAY_US))
+    assert "its audit is too old" in _refused(working)
+    _prove(working, proof_line(audited(audit="8" * 32, expires_us=LATER)))
+    forever = certificate(expires_us=LATER + 10_000 * DAY_US)
+    _prove(working, proof_line(forever, at_us=MIDMONTH_US - 1000 * DAY_US))
+    assert "its certificate for batch is expired" in _refused(working)

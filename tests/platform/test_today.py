@@ -7,7 +7,9 @@ from pathlib import Path
 
 import httpx2
 
-from ouvrage.base.time import DAY, HOUR
+from ouvrage.base.time import DAY, HOUR, SECOND
+from ouvrage.store.platform.machines import all_nodes, put_node
+from ouvrage.store.platform.work import job_of, put_job
 from tests.platform.browsing import Browser
 from tests.platform.working import Working, working_on
 from tests.support.server import QUICK
@@ -15,7 +17,8 @@ from tests.support.server import QUICK
 
 def test_what_needs_a_person_is_told_to_those_whom_it_concerns(working: Working) -> None:
     ann, rival = working.tenant("acme"), working.tenant("rival")
-    empty = {"needs": [], "running": 0, "waiting": 0}
+    none = {"currency": "EUR", "charged": "0", "running": "0", "burn_per_hour": "0"}
+    empty = {"needs": [], "running": 0, "waiting": 0, "money": [none]}
     now = working.clock()
     nothing = {
         "nodes": 0,
@@ -60,6 +63,62 @@ def test_what_needs_a_person_is_told_to_those_whom_it_concerns(working: Working)
     assert (told["capacity"]["nodes_here"], told["capacity"]["cores_free"]) == (0, 0)
     working.clock.move(DAY)
     assert ann.get("/v1/today")["needs"] == []
+
+
+def test_the_money_of_today_is_what_the_bill_will_say(working: Working) -> None:
+    rival = working.tenant("rival")
+    ann = working.server.tenant("acme", billing="prepaid", credit_limit="0")
+    working.owner.post("/v1/payments", {"org": "acme", "amount": "20"})
+    twin = working.node("box-1", cpus=4)
+    working.offer("dear", rate="72")
+    first, second = working.submit(ann, "dear"), working.submit(rival, "dear")
+    working.engine.observe()
+    twin.ask()
+    by_job = {start.job: start.attempt for start in twin.starts}
+    twin.report([twin.began(by_job[first["job"]]), twin.began(by_job[second["job"]])])
+    working.clock.move(50 * SECOND)
+    twin.report([twin.ended(by_job[second["job"]])])
+    (own,) = ann.get("/v1/today")["money"]
+    assert own == {"currency": "EUR", "charged": "0", "running": "1", "burn_per_hour": "72"}
+    (theirs,) = rival.get("/v1/today")["money"]
+    assert (theirs["charged"], theirs["running"]) == ("1", "0")
+    told = working.owner.get("/v1/today")
+    assert told["money"] == [{**own, "charged": "1"}]
+    account = ann.get("/v1/usage")["account"]
+    assert (account["running"], account["burn_per_hour"]) == ("1", "72")
+    (need,) = told["needs"]
+    assert (need["what"], need["name"], need["page"]) == ("balance", "acme", "/money?org=acme")
+    assert need["why"] == f"lasts until {account['used_up_at']}"
+    working.clock.move(DAY)
+    assert rival.get("/v1/today")["money"][0]["charged"] == "0"
+
+
+def test_every_machine_and_every_job_counts_however_many_there_are(working: Working) -> None:
+    working.node("box-1", cpus=4, gpus=2)
+    ann = working.tenant("acme")
+    working.offer("standard")
+    submitted = working.submit(ann)
+    platform = working.server.platform
+    with platform.writing() as tx:
+        row, job = all_nodes(tx.connection)[0], job_of(tx.connection, submitted["job"])
+        assert job is not None
+        for n in range(300):
+            seen = replace(row.seen, node=f"{n:032x}", name=f"other-{n}")
+            put_node(tx.connection, replace(row, seen=seen))
+            put_job(tx.connection, replace(job, job=f"{n:032x}"))
+    told = working.owner.get("/v1/today")
+    assert told["waiting"] == 301
+    held = told["capacity"]
+    assert (held["nodes"], held["nodes_here"], held["cores_free"]) == (301, 1, 4)
+    assert (held["cores"], held["gpus"], held["gpus_leased"]) == (301 * 4, 301 * 2, 0)
+    assert len(told["needs"]) == 300
+    rows = working.owner.get("/v1/nodes?limit=200")
+    assert (len(rows["items"]), rows["items"][0]["name"]) == (200, "box-1")
+    more = working.owner.get(f"/v1/nodes?limit=200&cursor={rows['next']}")["items"]
+    assert {each["name"] for each in (*rows["items"], *more)} == {
+        "box-1",
+        *(f"other-{n}" for n in range(300)),
+    }
 
 
 def test_the_page_says_the_same(working: Working) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,10 +16,12 @@ from typing import Any
 
 import pytest
 
-from ouvrage.adapters.posting import is_open, post
+from ouvrage.adapters.posting import Posted, is_open, post
 from ouvrage.base.time import DAY, HOUR, SECOND
 from ouvrage.server import hooked
+from ouvrage.server.hooked import Sender
 from tests.platform.working import Working, working_on
+from tests.support.meter import until
 from tests.support.server import QUICK, Client
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)
@@ -68,12 +71,15 @@ def work(tmp_path: Path) -> Iterator[Working]:
     with working_on(tmp_path / "state", settings=replace(QUICK, hook_networks=LOOPBACK)) as made:
         made.node("box-1", cpus=8)
         made.offer("standard")
-        hooked.look(made.server.platform, "test")
+        look(made)
         yield made
 
 
 def look(work: Working) -> None:
-    hooked.look(work.server.platform, "test")
+    sender = Sender(work.server.platform, "test")
+    sender.look()
+    sender.settle()
+    sender.close()
 
 
 def hook(who: Client, url: str, **more: Any) -> tuple[str, str]:
@@ -196,6 +202,62 @@ def test_it_is_given_up_after_a_day_and_forgotten_with_its_webhook(
     assert ann("GET", f"/v1/webhooks/{id_}/deliveries").status_code == 404
     secrets = [each for each in work.records() if "ouvh_" in each.fact.payload]
     assert secrets == []
+
+
+def test_a_receiver_that_hangs_delays_nobody_else(work: Working, receiver: Receiver) -> None:
+    """All that one organisation may have hang; it has more of them than places, and another's go out meanwhile."""
+    ann, rival = work.tenant("acme"), work.tenant("rival")
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
+        for _ in range(10):
+            hook(ann, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        hook(rival, receiver.url)
+        ended(work, ann)
+        sender = Sender(work.server.platform, "test")
+        for round_ in (1, 2, 3):
+            ended(work, rival)
+            sender.look()
+            until(lambda n=round_: len(receiver.came) == n, "what is not the one that hangs")
+        held = list(iter(lambda: _taken(silent), None))
+        assert len(held) == 4  # the places of one organisation
+        for each in held:
+            each.close()
+        silent.close()
+    sender.settle()
+    sender.close()
+
+
+def _taken(silent: socket.socket) -> socket.socket | None:
+    """The next connection that stands, without waiting for one."""
+    silent.setblocking(False)
+    try:
+        return silent.accept()[0]
+    except BlockingIOError:
+        return None
+
+
+def test_receivers_that_failed_leave_places_to_those_that_did_not(
+    work: Working, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooked, "_PLACES", 2)
+    monkeypatch.setattr(hooked, "_PLACES_AGAIN", 1)
+    ann, rival = work.tenant("acme"), work.tenant("rival")
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
+        for _ in range(3):
+            hook(ann, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        hook(rival, receiver.url)
+        with monkeypatch.context() as quick:
+            quick.setattr(hooked, "post", lambda *_: Posted(status=None, words="no answer"))
+            ended(work, ann)
+            look(work)
+        work.clock.move(10 * SECOND)
+        ended(work, rival)
+        sender = Sender(work.server.platform, "test")
+        sender.look()
+        until(lambda: receiver.events() == ["job.ended"], "the first try of another's")
+        for each in iter(lambda: _taken(silent), None):
+            each.close()
+    sender.settle()
+    sender.close()
 
 
 def test_nobody_else_sees_or_changes_a_webhook(work: Working, receiver: Receiver) -> None:

@@ -37,6 +37,20 @@ def test_another_request_under_the_same_key_is_refused(platform_server: Running)
         assert (refused.status_code, _code(refused)) == (409, "idempotency/other-request")
 
 
+def test_another_query_is_another_request(platform_server: Running) -> None:
+    owner = platform_server.owner
+    owner.post("/v1/organisations", {"name": "queried", "admin": "queen"})
+    for project in ("first", "second"):
+        owner.post("/v1/projects", {"name": project, "org": "queried"})
+    body = {"login": "both", "role": "tenant-user", "org": "queried"}
+    made = owner.post("/v1/members", {**body, "project": "queried/first"})["member"]["user"]
+    headers = {"Idempotency-Key": "one-and-the-same"}
+    ends = f"/v1/members/{made}?project=queried"
+    assert owner("DELETE", f"{ends}/first", headers=headers).status_code == 200
+    again = owner("DELETE", f"{ends}/second", headers=headers)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "idempotency/other-request")
+
+
 def test_keys_of_two_people_are_two_keys(platform_server: Running) -> None:
     ann, bob = platform_server.tenant("acme"), platform_server.tenant("rival")
     made = [
@@ -117,7 +131,9 @@ def test_lists_newest_first_go_on_where_they_stopped(either_server: Running) -> 
         assert first["items"] + rest["items"] == whole
 
 
-@pytest.mark.parametrize("query", ["cursor=%25%25", "cursor=é", "limit=0", "limit=201", "limit=x"])
+@pytest.mark.parametrize(
+    "query", ["cursor=%25%25", "cursor=é", "cursor=YQBi", "limit=0", "limit=201", "limit=x"]
+)
 def test_an_odd_place_in_a_list_is_refused(shared_server: Running, query: str) -> None:
     for path in ("/v1/projects", "/v1/audit"):
         answer = shared_server.owner("GET", f"{path}?{query}")

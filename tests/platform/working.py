@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +83,19 @@ class Working:
 
 @contextmanager
 def working_on(
-    state: Path, *, clock: Clock | None = None, settings: Settings = QUICK, **limits: Any
+    state: Path,
+    *,
+    clock: Clock | None = None,
+    monotonic: Callable[[], int] | None = None,
+    settings: Settings = QUICK,
+    **limits: Any,
 ) -> Iterator[Working]:
     """A platform whose loops look only at what tests tell them to."""
-    clock, made = clock or Clock(), WorkLimits(tick_us=0, **limits)
-    with running(state, copied=True, settings=settings, clock=clock, limits=made) as server:
+    clock, made = clock or Clock(), replace(WorkLimits(tick_us=0, listened_us=0), **limits)
+    world: dict[str, Any] = {"clock": clock, "limits": made}
+    if monotonic is not None:
+        world["monotonic"] = monotonic
+    with running(state, copied=True, settings=settings, **world) as server:
         engine = Embedded(platform=server.platform, token="test")
         work = Working(server, clock, engine)
         yield work

@@ -16,7 +16,7 @@ import pytest
 from ouvrage.adapters import redfish_form as form
 from ouvrage.adapters.plugs import Shelly, Socket
 from ouvrage.adapters.power_port import PowerFault, PowerPort
-from ouvrage.adapters.remote_config import power_port_of, remote_of, secret_at
+from ouvrage.adapters.remote_config import ordered_at, power_port_of, remote_of, secret_at
 from ouvrage.base.errors import OuvrageError
 from tests.remote import outside
 from tests.remote.fake_bmc import SYSTEM, Bmc
@@ -215,8 +215,6 @@ def test_an_answer_packed_twice_is_not_unpacked(tmp_path: Path) -> None:
 
 
 def test_systems_of_one_service_and_outlets_of_one_plug_are_ordered_apart(tmp_path: Path) -> None:
-    from ouvrage.cli.node_power import ordered_at
-
     (tmp_path / "remote.toml").write_text(
         "".join(
             f'[node.n{n}]\nkind = "shelly"\naddress = "http://10.0.0.9"\noutlet = {n}\n'

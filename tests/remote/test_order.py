@@ -10,7 +10,7 @@ import pytest
 
 from ouvrage.adapters.power_order import Pace, Switch, set_limit
 from ouvrage.adapters.power_port import PowerFault, page_after
-from ouvrage.adapters.power_turn import asked, turn
+from ouvrage.adapters.power_turn import asked, bmc_at, turn
 from ouvrage.adapters.power_twin import PowerTwin
 from ouvrage.model.power import LogEntry, PowerLimit
 
@@ -159,6 +159,22 @@ def test_two_programs_take_turns_and_one_that_dies_gives_its_own_up() -> None:
         pass
     other.stdin.close()
     other.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://10.0.0.21", "10.0.0.21:623", True),
+        ("https://Bmc1.example.org:443/", "bmc1.example.org.:623", True),
+        ("http://[2001:DB8::1]", "[2001:db8:0::1]:623", True),
+        ("https://10.0.0.21", "https://10.0.0.22", False),
+        ("https://10.0.0.21:8001", "https://10.0.0.21:8002", False),
+        ("https://10.0.0.21:8001", "https://10.0.0.21", False),
+        ("local", "local:623", True),
+    ],
+)
+def test_a_bmc_is_one_however_its_address_is_written(one: str, other: str, same: bool) -> None:
+    assert (bmc_at(one) == bmc_at(other)) is same
 
 
 def entry(id: str, at_us: int | None) -> LogEntry:

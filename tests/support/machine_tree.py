@@ -52,6 +52,9 @@ class Machine:
     node: str = "node-1"
     boot: str = BOOT
     sockets: int = 2
+    cores: int = 64
+    threads: int = 1
+    gib: int = 64
     modules: Sequence[tuple[str, str]] = (("P0 A1", "D-1"), ("P1 A1", "D-2"))
     gpus: dict[str, tuple[str, str]] = field(
         default_factory=lambda: {
@@ -92,6 +95,7 @@ class Machine:
             "sys/class/dmi/id/bios_vendor": "American Megatrends",
             "sys/class/dmi/id/bios_date": "09/13/2024",
             "sys/module/nvidia/version": self.driver,
+            **({"sys/devices/system/cpu/smt/control": "on"} if self.threads > 1 else {}),
             "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
             **{f"proc/{name}": value for name, value in self.settings.items()},
         }
@@ -101,7 +105,7 @@ class Machine:
             table = self.root / "sys/firmware/dmi/tables/DMI"
             table.parent.mkdir(parents=True, exist_ok=True)
             table.write_bytes(
-                boards() + b"".join(module(*each) for each in self.modules)
+                boards() + b"".join(module(*each, gib=self.gib) for each in self.modules)
                 + module("P1 B1", "Not Specified", 0) + supply("PSU1", "P-1") + structure(127, b"")
             )  # fmt: skip
         for number, path in enumerate(self.gpus):
@@ -115,7 +119,7 @@ class Machine:
     def _processors(self) -> list[str]:
         return [
             f"processor\t: {n}\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 9554\n"
-            f"microcode\t: 0xa101148\nphysical id\t: {n // 2}\ncpu cores\t: 64"
+            f"microcode\t: 0xa101148\nphysical id\t: {n // 2}\ncpu cores\t: {self.cores}"
             for n in range(self.sockets * 2)
         ]
 

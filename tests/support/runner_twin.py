@@ -21,6 +21,7 @@ from ouvrage.wire.runner import (
     Enrol,
     Enrolled,
     Event,
+    Held,
     Inventory,
     LogPlace,
     Orders,
@@ -127,6 +128,10 @@ class Twin:
         event = Began(sequence=self._next(), attempt=attempt, at=at)
         self.told.append(event)
         return event
+
+    def held(self, attempt: str, word: str = "HERE") -> Held:
+        """The event that Slurm's place for an attempt is there, or was sent a signal; it is not sent."""
+        return Held(sequence=self._next(), attempt=attempt, at=self.clock(), word=word)
 
     def progress(self, attempt: str, units: int, *, idle_us: int = 0, **more: Any) -> Progress:
         """The event of some units done; it is not sent."""

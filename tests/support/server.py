@@ -170,5 +170,5 @@ def running(
                     yield Running(url, platform, owner, password, server.config.app)
             finally:
                 server.should_exit = True
-                thread.join(10)
+                thread.join(60)
                 assert not thread.is_alive()

@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ _NEEDED = (
     "slurmdbd",
     "slurmctld",
     "slurmd",
+    "slurmrestd",
     "sacct",
     "unshare",
 )
@@ -37,6 +39,8 @@ CLUSTER = "lab"
 GPU = "h100"
 USERS = ("games", "news", "mail", "backup")
 """Users that Debian's base system has; nobody logs in as one."""
+PLACES_USER = "proxy"
+"""As whom a platform asks for places."""
 
 
 def missing() -> str | None:
@@ -134,6 +138,13 @@ class Slurm:
     def kill(self, daemon: str, signal: str = "SIGKILL") -> None:
         self._tell(f"kill {daemon} {signal}")
 
+    def rest(self) -> str:
+        """The address of slurmrestd, which is started when it is first asked for."""
+        if not _listens(self.ports["slurmrestd"]):
+            self.start("slurmrestd")
+            _until(self, lambda: _listens(self.ports["slurmrestd"]))
+        return f"http://127.0.0.1:{self.ports['slurmrestd']}"
+
     def log(self) -> str:
         """The last lines of every daemon."""
         found = []
@@ -141,6 +152,13 @@ class Slurm:
             lines = path.read_text(errors="replace").splitlines()[-6:]
             found.append("\n".join([f"== {path.name}", *lines]))
         return "\n".join(found)
+
+    def end(self) -> None:
+        """End every daemon and every job, and remove what they wrote."""
+        assert self._keeper.stdin and self._keeper.stdout
+        self._keeper.stdin.close()
+        self._keeper.wait(_DEADLINE)
+        self._keeper.stdout.close()
 
     def _tell(self, line: str) -> None:
         assert self._keeper.stdin and self._keeper.stdout
@@ -186,21 +204,100 @@ def slurm(nodes: int = 4, gpus: int = 4) -> Iterator[Slurm]:
     directory = Path(tempfile.mkdtemp(prefix="ouvrage-slurm-"))
     directory.chmod(0o755)
     names = [f"n{number}" for number in range(1, nodes + 1)]
-    ports = _free_ports(["slurmctld", "slurmdbd", "mariadbd", *names])
+    ports = _free_ports(["slurmctld", "slurmdbd", "slurmrestd", "mariadbd", *names])
     _files(directory, names, gpus, ports)
-    keeper = subprocess.Popen(
-        ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", sys.executable, "-I",
-         str(Path(__file__).with_name("slurm_keeper.py")), str(directory)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
-    )  # fmt: skip
-    made = Slurm(directory, keeper, ports)
+    made = Slurm(directory, _keeper(directory), ports)
     try:
         _bring_up(made, names)
         yield made
     finally:
-        assert keeper.stdin
-        keeper.stdin.close()
-        keeper.wait(_DEADLINE)
+        made.end()
+
+
+def _keeper(directory: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", sys.executable, "-I",
+         str(Path(__file__).with_name("slurm_keeper.py")), str(directory)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
+    )  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class Prepared:
+    """A place for a Slurm whose files somebody else writes below ``root``: ports that were free, and device files of GPUs."""
+
+    directory: Path
+    ports: Mapping[str, int]
+    nodes: Sequence[str]
+
+    @property
+    def root(self) -> Path:
+        """What stands before every path of its files."""
+        return self.directory / "root"
+
+    def devices(self, node: str) -> str:
+        """What stands before the number of a GPU's device file on a node."""
+        return f"{self.directory}/dev/{node}/nvidia"
+
+    @contextmanager
+    def running(self) -> Iterator[Slurm]:
+        """The cluster of the files that were written: everything is started from them alone, and gone at the end."""
+        _around(self)
+        made = Slurm(self.directory, _keeper(self.directory), self.ports)
+        try:
+            _start_accounting(made, self.root)
+            yield made
+        finally:
+            made.end()
+            _remove_groups(self.nodes)
+
+
+@contextmanager
+def prepared(nodes: Sequence[str], gpus: int = 2) -> Iterator[Prepared]:
+    """A place for a cluster of these nodes. It is removed, with the cluster that ran there."""
+    directory = Path(tempfile.mkdtemp(prefix="ouvrage-slurm-"))
+    directory.chmod(0o755)
+    names = ["slurmctld", "slurmdbd", "slurmrestd", "mariadbd", "slurmd", *nodes]
+    found = Prepared(directory=directory, ports=_free_ports(names), nodes=nodes)
+    _gpu_files(directory, nodes, gpus)
+    try:
+        yield found
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _around(place: Prepared) -> None:
+    """What a written cluster needs around it here: a database, and who starts its daemons."""
+    d, root = place.directory, place.root
+    (d / "etc").symlink_to(root / "etc/slurm")
+    (d / "log").symlink_to(root / "var/log/slurm")
+    _database(d)
+    munge = f"{root}/run/munge"
+    daemons = _daemons(d, place.nodes, place.ports)
+    daemons["munged"] = [*_as("munge"), "munged", "--foreground", f"--key-file={root}/etc/munge/munge.key",
+                         f"--socket={munge}/munge.socket.2", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
+                         f"--seed-file={munge}/seed", "--num-threads=4"]  # fmt: skip
+    (d / "daemons.json").write_text(json.dumps(daemons))
+
+
+def _start_accounting(made: Slurm, root: Path) -> None:
+    made.start("munged")
+    made.start("mariadbd")
+    at = made.directory / "db" / "s.sock"
+    _until(made, at.exists)
+    sql = (root / "etc/slurm/ouvrage/accounting.sql").read_text()
+    made.run("mariadb", "--no-defaults", f"--socket={at}", "--user=root", text=sql)
+    made.start("slurmdbd")
+    _until(made, lambda: _listens(made.ports["slurmdbd"]))
+
+
+def _remove_groups(nodes: Sequence[str]) -> None:
+    """The kernel's empty groups that a node's daemon leaves behind when it is killed."""
+    for node in nodes:
+        for top in Path("/sys/fs/cgroup").glob(f"**/*slurm*{node}*"):
+            for group, _, _ in os.walk(top, topdown=False):
+                with suppress(OSError):
+                    os.rmdir(group)
 
 
 def _bring_up(made: Slurm, names: Sequence[str]) -> None:
@@ -266,8 +363,6 @@ def _files(directory: Path, names: Sequence[str], gpus: int, ports: Mapping[str,
         "log",
         "run",
         "state",
-        "dev",
-        "db",
         "munge",
         *(f"spool.{name}" for name in names),
     ):
@@ -275,7 +370,7 @@ def _files(directory: Path, names: Sequence[str], gpus: int, ports: Mapping[str,
     (directory / "munge" / "key").write_bytes(secrets.token_bytes(1024))
     (directory / "munge" / "key").chmod(0o400)
     for path, user in (("log", "slurm"), ("run", "slurm"), ("state", "slurm"), ("munge", "munge"),
-                       ("munge/key", "munge"), ("db", "mysql")):  # fmt: skip
+                       ("munge/key", "munge")):  # fmt: skip
         shutil.chown(directory / path, user)
     key = directory / "state" / "jwt_hs256.key"
     key.write_bytes(secrets.token_bytes(32))
@@ -298,21 +393,33 @@ def _files(directory: Path, names: Sequence[str], gpus: int, ports: Mapping[str,
             d=directory, here=here, cluster=CLUSTER, gpu=GPU, nodes=lines, last=names[-1], **ports
         )
     )
-    for number, name in enumerate(names):
-        (directory / "dev" / name).mkdir()
-        for gpu in range(gpus):
-            os.mknod(
-                directory / "dev" / name / f"nvidia{gpu}",
-                0o20666,
-                os.makedev(195, number * gpus + gpu),
-            )
+    _gpu_files(directory, names, gpus)
     (directory / "etc" / "gres.conf").write_text("".join(
         f"NodeName={name} Name=gpu Type={GPU} File={directory}/dev/{name}/nvidia[0-{gpus - 1}]\n" for name in names
     ))  # fmt: skip
     (directory / "etc" / "cgroup.conf").write_text("CgroupAutomount=no\n")
+    _database(directory)
+    (directory / "daemons.json").write_text(json.dumps(_daemons(directory, names, ports)))
+
+
+def _gpu_files(directory: Path, names: Sequence[str], gpus: int) -> None:
+    """Device files that nobody opens: there is no driver behind them."""
+    for number, name in enumerate(names):
+        (directory / "dev" / name).mkdir(parents=True)
+        for gpu in range(gpus):
+            made = directory / "dev" / name / f"nvidia{gpu}"
+            os.mknod(made, 0o20666, os.makedev(195, number * gpus + gpu))
+
+
+def _database(directory: Path) -> None:
+    (directory / "db").mkdir(mode=0o755)
+    shutil.chown(directory / "db", "mysql")
     _run_as_root("mariadb-install-db", "--no-defaults", "--user=mysql", f"--datadir={directory}/db",
                  "--auth-root-authentication-method=normal", "--skip-test-db")  # fmt: skip
-    (directory / "daemons.json").write_text(json.dumps(_daemons(directory, names, ports)))
+
+
+def _as(user: str) -> list[str]:
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
 
 
 def _run_as_root(*words: str) -> None:
@@ -325,7 +432,7 @@ def _daemons(
 ) -> dict[str, list[str]]:
     d = directory
     return {
-        "munged": ["setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", "--foreground",
+        "munged": [*_as("munge"), "munged", "--foreground",
                    f"--key-file={d}/munge/key", f"--socket={d}/munge/sock", f"--pid-file={d}/munge/pid",
                    f"--log-file={d}/munge/log", f"--seed-file={d}/munge/seed", "--num-threads=4"],
         "mariadbd": ["mariadbd", "--no-defaults", "--user=mysql", f"--datadir={d}/db", f"--socket={d}/db/s.sock",
@@ -334,6 +441,9 @@ def _daemons(
                      "--innodb-lock-wait-timeout=900"],
         "slurmdbd": ["slurmdbd", "-D"],
         "slurmctld": ["slurmctld", "-D"],
+        # It refuses to be root, and knows who asks by a token alone.
+        "slurmrestd": ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", "SLURM_JWT=daemon",
+                       "slurmrestd", "-a", "rest_auth/jwt", f"127.0.0.1:{ports['slurmrestd']}"],
         **{f"slurmd.{name}": ["slurmd", "-D", "-N", name] for name in names},
     }  # fmt: skip
 

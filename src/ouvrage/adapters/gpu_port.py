@@ -49,6 +49,9 @@ BLANKS = frozenset((0xFFFFFFFF, 0x7FFFFFF0, 0x7FFFFFF1, 0x7FFFFFF2, 0x7FFFFFF3))
 _GREATEST = tuple(FIELDS.values())
 _LONG_BLANK = 0x7FFFFFFFFFFFFFF0
 
+MOST_PID = 4_194_304
+"""The greatest number of a process (kernel.pid_max on 64 bits)."""
+
 Reading = list["int | None"]
 Identity = dict[str, "str | int | None"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from ouvrage.adapters.procfs import whole_disks
+from ouvrage.health.kernel_log import lines_in
 
 SECONDS = 30
 _RECORD = 1 << 16
@@ -31,9 +31,11 @@ def kernel_log(path: str) -> list[str]:
         raise NotTold(f"{path}: {error.strerror}; the kernel's log is root's to read") from error
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            with os.fdopen(os.dup(descriptor), encoding="utf-8", errors="replace") as file:
-                return file.read().splitlines()
-        return [line for record in _records(descriptor) for line in record.splitlines()]
+            with os.fdopen(
+                os.dup(descriptor), encoding="utf-8", errors="replace", newline=""
+            ) as file:
+                return lines_in(file.read())
+        return [line for record in _records(descriptor) for line in lines_in(record)]
     except OSError as error:
         raise NotTold(f"{path}: {error.strerror}") from error
     finally:
@@ -62,6 +64,8 @@ def within_deadline(command: list[str], seconds: float = SECONDS) -> tuple[int, 
 
     Raises ``NotTold``. One that sits in the kernel and ignores SIGKILL is left behind: that is the finding.
     """
+    import subprocess  # it weighs, and most children that look start nothing
+
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

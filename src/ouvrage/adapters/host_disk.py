@@ -21,6 +21,7 @@ from fractions import Fraction
 
 from ouvrage.adapters.clock import monotonic_us, new_id
 from ouvrage.adapters.kept_file import KeptFile, Room
+from ouvrage.adapters.procfs import IN_MEMORY, REMOTE
 from ouvrage.base.errors import OuvrageError
 from ouvrage.model.hosts import HostReading, reading
 
@@ -29,9 +30,7 @@ BLOCK, PAGE = 4 * MIB, 4096
 AT_ONCE = 4
 HEADROOM = 1 << 30
 LEAST = 16 * MIB
-IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 OWN_CACHE = ("zfs", "9p", "virtiofs")
-REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "glusterfs", "9p", "virtiofs")
 _NO_NAMELESS = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 _SLOW_US = 250_000
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ouvrage.adapters.health_sources import NotTold
-from ouvrage.adapters.host_disk import IN_MEMORY, REMOTE
-from ouvrage.adapters.procfs import pci_display_devices
+from ouvrage.adapters.procfs import IN_MEMORY, REMOTE
 from ouvrage.health.host import Clock, MemoryController, Mount, Room
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
+_BLANKS = re.compile(r"[ \t]+")
 _UNSYNCHRONISED, _ERROR = 0x40, 5
 
 
@@ -51,10 +51,11 @@ def fstab(path: str) -> list[Mount]:
 
 def _table(path: Path) -> list[Mount]:
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
     except OSError as error:
         raise NotTold(f"{path}: {error.strerror}") from error
-    rows = (line.split() for line in lines if not line.lstrip().startswith("#"))
+    # Blanks and line feeds in a name are octal numbers; other separators may stand in one that somebody chose.
+    rows = (_BLANKS.split(line.strip(" \t")) for line in lines if not line.lstrip().startswith("#"))
     return [
         Mount(device=_plain(r[0]), path=_plain(r[1]), kind=r[2], options=tuple(r[3].split(",")))
         for r in rows
@@ -73,6 +74,7 @@ def rooms(found: Sequence[Mount], wanted: Sequence[str]) -> list[Room]:
         mount.device: mount.path
         for mount in reversed(found)
         if mount.device.startswith("/dev/") and mount.kind not in (*IN_MEMORY, *REMOTE, "squashfs")
+        and not mount.kind.startswith("fuse.")  # a program's of anybody: it may answer what it likes, or never
         and "ro" not in mount.options and os.path.isdir(mount.path)
     }  # fmt: skip
     paths = dict.fromkeys([*wanted, *sorted(local.values())])
@@ -127,11 +129,6 @@ def _count(path: Path) -> int:
         return int(path.read_text("ascii"))
     except (OSError, ValueError) as error:
         raise NotTold(f"{path} tells no number") from error
-
-
-def nvidia_devices(sys: str) -> int:
-    """How many NVIDIA GPUs the PCI bus lists, whether or not the driver knows them."""
-    return pci_display_devices(sys, "0x10de")
 
 
 class _Timex(ctypes.Structure):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ouvrage.adapters import ipmi_text as text
 from ouvrage.adapters.power_port import PowerFault, page_after
-from ouvrage.adapters.power_turn import turn
+from ouvrage.adapters.power_turn import bmc_at, turn
 from ouvrage.model.power import LogPage, PowerLimit, Reading
 
 LOCAL = "local"
@@ -54,8 +54,8 @@ class Bmc:
 
     @property
     def name(self) -> str:
-        """What tells it from other BMCs."""
-        return f"ipmi {self.host}:{self.port}"
+        """Its address, as others write it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 Run = Callable[[Sequence[str], dict[str, str], float], tuple[int, str, str]]
@@ -149,7 +149,7 @@ class Ipmi:
 
     def _ask(self, *words: str) -> str:
         bmc = self._bmc
-        with turn(bmc.name, bmc.timeout_s):
+        with turn(bmc_at(bmc.name), bmc.timeout_s):
             # Only at length does it tell a wrong password from a BMC that is not there; its tables change then.
             length = ["-v"] if words[0] == "chassis" or words[:2] == ("sel", "info") else []
             command = [*self._command(), *length, *words]

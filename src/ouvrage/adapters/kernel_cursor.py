@@ -2,7 +2,8 @@
 
 Decides what a place in the log is: the number of a record in ``/dev/kmsg``, an offset in a file that stands in for it.
 Records are told as they stand; only those that a caller's test finds telling are kept, since a log is long and faults
-are few. That records were overwritten before they were read is told as a number.
+are few. A look takes so many and says that there is more: a flood must not hold it for ever, nor its answer be without
+end. That records were overwritten before they were read is told as a number.
 """
 
 from __future__ import annotations
@@ -16,16 +17,23 @@ from dataclasses import dataclass
 from ouvrage.adapters.health_sources import NotTold
 
 _RECORD = 1 << 16
+_BLOCK = 4 << 20
+MOST_READ, MOST_TOLD = 20_000, 1 << 20
+"""Records that one look reads, and characters of telling ones that it gives back, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """What came since a place: telling lines, how many there were in all, how many were lost, and the new place."""
+    """What came since a place: telling lines, how many there were in all, how many were lost, and the new place.
+
+    ``more``: it was too much for one look.
+    """
 
     lines: tuple[str, ...]
     read: int
     lost: int
     place: int
+    more: bool = False
 
 
 class KernelCursor:
@@ -54,17 +62,27 @@ class KernelCursor:
         """Whole lines after an offset; a file that became shorter is another one and read from its start."""
         size = os.stat(self._path).st_size
         start = offset if offset <= size else 0
-        data = b""
-        while piece := os.pread(self._fd, 1 << 20, start + len(data)):
-            data += piece
-        whole = data[: data.rfind(b"\n") + 1]
-        lines = whole.decode("utf-8", "replace").splitlines()
-        told = tuple(line for line in lines if telling(line))
-        return Piece(lines=told, read=len(lines), lost=0, place=start + len(whole))
+        data = os.pread(self._fd, _BLOCK, start)
+        *whole, rest = data.split(b"\n")
+        if len(rest) == _BLOCK:
+            return Piece(
+                lines=(), read=0, lost=1, place=start + _BLOCK, more=True
+            )  # no line is so long
+        place, read, size, kept = start, 0, 0, list[str]()
+        for each in whole:
+            place, read = place + len(each) + 1, read + 1
+            line = each.decode("utf-8", "replace")
+            if telling(line):
+                kept.append(line)
+                size += len(line)
+            if read >= MOST_READ or size >= MOST_TOLD:
+                break
+        more = len(data) == _BLOCK or place < start + len(data) - len(rest)
+        return Piece(lines=tuple(kept), read=read, lost=0, place=place, more=more)
 
     def _records(self, place: int | None, telling: Callable[[str], bool]) -> Piece:
         kept: list[str] = []
-        read = lost = 0
+        read = lost = size = 0
         last = -1 if place is None else place
         for record in self._each():
             line = record.partition("\n")[0]
@@ -75,6 +93,9 @@ class KernelCursor:
             last, read = number, read + 1
             if telling(line):
                 kept.append(line)
+                size += len(line)
+            if read >= MOST_READ or size >= MOST_TOLD:
+                return Piece(lines=tuple(kept), read=read, lost=lost, place=last, more=True)
         return Piece(lines=tuple(kept), read=read, lost=lost, place=last)
 
     def _each(self) -> Iterator[str]:

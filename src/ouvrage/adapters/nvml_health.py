@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ouvrage.adapters.gpu_port import Unavailable, sound
+from ouvrage.adapters.gpu_port import MOST_PID, Unavailable, sound
 from ouvrage.adapters.nvml import begun, described
 from ouvrage.adapters.nvml_child import Row as Values
 from ouvrage.adapters.nvml_child import answered, asked
-from ouvrage.health.gpu_around import MOST_PID
-from ouvrage.health.gpus import gpu_seen
-from ouvrage.model.health import Seen
+
+if TYPE_CHECKING:
+    from ouvrage.model.health import Seen
 
 DEADLINE_S = 10
 _LINKS = 18
@@ -185,6 +185,10 @@ _CALLS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 def gpu_looks(at_us: int) -> list[Seen]:
     """Every GPU as the library tells it, asked in a child. Raises ``NotTold``, also where it hangs or crashes."""
+    from ouvrage.health.gpus import (
+        gpu_seen,  # whoever judges; the child that looks stays small without
+    )
+
     return [gpu_seen(values, at_us) for values in asked(__name__, DEADLINE_S)]
 
 

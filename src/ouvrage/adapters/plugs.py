@@ -20,7 +20,7 @@ from urllib.request import parse_http_list, parse_keqv_list
 
 from ouvrage.adapters.clock import new_id
 from ouvrage.adapters.power_port import PowerFault
-from ouvrage.adapters.power_turn import turn
+from ouvrage.adapters.power_turn import bmc_at, turn
 from ouvrage.adapters.wall_meter import MOST_BYTES, WallFault, fetched, reading_of
 from ouvrage.model.power import (
     AS_BEFORE,
@@ -109,7 +109,7 @@ class _Plug:
         """The JSON behind a path. Raises ``PowerFault``; its words never repeat the address."""
         socket = self._socket
         try:
-            with turn(socket.address, socket.timeout_s):
+            with turn(bmc_at(socket.address), socket.timeout_s):
                 body = fetched(
                     socket.address + path, MOST_BYTES, timeout_s=socket.timeout_s, headers=headers
                 )

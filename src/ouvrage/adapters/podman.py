@@ -182,7 +182,7 @@ class Podman:
             "run", "--name", made.name, "--rm", "--pull", "never", "--log-driver", "none",
             "--cgroup-parent", f"/{PARENT}/{made.group}", "--pidfile", str(directory / "pid"),
             "--uidmap", f"0:{end}:{IDS}", "--gidmap", f"0:{end}:{IDS}",
-            "--user", f"{USER}:{USER}", "--cap-drop", "all", "--security-opt", "no-new-privileges",
+            "--user", f"{USER}:{USER}", *_named_user(made.workdir), "--cap-drop", "all", "--security-opt", "no-new-privileges",
             "--security-opt", f"seccomp={self._filter}",
             "--security-opt", "mask=/sys/fs/cgroup", "--read-only",
             "--read-only-tmpfs=false", "--ipc", "private", "--hostname", "job",
@@ -211,6 +211,13 @@ class Podman:
         with contextlib.suppress(ValueError, KeyError, TypeError):
             return [name for each in json.loads(done.stdout) or () for name in each["Names"]]
         return []
+
+
+def _named_user(home: str) -> list[str]:
+    """A name for the job's user where the image has none: what speaks SSH asks for one. No path holds a colon there."""
+    if not home.isprintable() or set(home) & set(":$"):
+        return []
+    return ["--passwd-entry", f"job:*:{USER}:{USER}::{home}:/bin/sh"]
 
 
 def began(directory: Path) -> bool:

@@ -1,6 +1,7 @@
 """One request at a time for each BMC, whichever of this machine's programs asks; and asking again, later and later.
 
-Decides how programs of one machine take turns (a name in the kernel that is gone with its holder), how long one waits for
+Decides how programs of one machine take turns (a name in the kernel that is gone with its holder; programs in another
+network namespace, such as a container's, and on other machines do not see it), what counts as one BMC, how long one waits for
 its turn, and after what a question is worth repeating. BMCs are slow and small: some stop answering when two ask at once.
 An order is never repeated here, because it may have been carried out.
 """
@@ -8,6 +9,8 @@ An order is never repeated here, because it may have been carried out.
 from __future__ import annotations
 
 import hashlib
+import ipaddress
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -23,12 +26,31 @@ TRIES = 3
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 _LOOK_S = 0.02
+_USUAL = {"https": "443", "http": "80", "": "623"}
+_PORT = re.compile(r"(?:^[^:]*|\]):\d+$")
+"""A port stands behind a name, an IPv4 address, or brackets; what ends an IPv6 address without them is none."""
 _AGAIN = ("silent", "busy")
+
+
+def bmc_at(address: str) -> str:
+    """What an address names, however it is written: the BMC behind a host's usual ports is one, whichever of them is asked.
+
+    Another port is another device, since several may stand behind one host. Names are not looked up.
+    """
+    scheme, _, rest = address.rpartition("://")
+    rest = rest.rstrip("/").lower()
+    host, _, port = rest.rpartition(":") if _PORT.search(rest) else (rest, "", "")
+    usual = port in ("", _USUAL.get(scheme.lower(), _USUAL[""]))
+    try:
+        host = str(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        host = host.rstrip(".")
+    return host if usual else f"{host} {port}"
 
 
 @contextmanager
 def turn(what: str, patience_s: float) -> Iterator[None]:
-    """Be the only program of this machine that does ``what``. ``PowerFault`` ``busy`` if it does not get there in time."""
+    """Be the only program of this machine that does ``what``, such as speaking to ``bmc_at(ADDRESS)``. ``PowerFault`` ``busy`` if it does not get there in time."""
     name = "\0ouvrage-power-" + hashlib.sha256(what.encode()).hexdigest()[:32]
     last = monotonic_us() + int(patience_s * 1_000_000)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as held:

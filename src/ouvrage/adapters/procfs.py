@@ -16,6 +16,10 @@ Values = dict[str, "int | None"]
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 _SECTOR = 512
 _STACKED = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
+_NVIDIA = "0x10de"
+IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
+REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "glusterfs", "9p", "virtiofs")
+"""Kinds of file systems, as ``/proc/mounts`` names them: those without a disk, and those on another machine's."""
 
 
 class HostCounters:
@@ -142,12 +146,12 @@ def memory_bytes(root: str = "/proc") -> int | None:
     return memory_field(_first(f"{root}/meminfo", 256), b"MemTotal:")
 
 
-def pci_display_devices(sys: str, vendor: str) -> int:
-    """How many display or 3D controllers of a vendor (``0x10de``) the PCI bus lists."""
+def nvidia_devices(sys: str) -> int:
+    """How many display or 3D controllers of NVIDIA's the PCI bus lists, whether or not the driver knows them."""
     found = 0
     for name in _names(f"{sys}/bus/pci/devices"):
         place = f"{sys}/bus/pci/devices/{name}"
         kind = _first(f"{place}/class", 16) or b""
         made_by = (_first(f"{place}/vendor", 16) or b"").decode("ascii", "replace").strip()
-        found += kind.startswith((b"0x0300", b"0x0302")) and made_by == vendor
+        found += kind.startswith((b"0x0300", b"0x0302")) and made_by == _NVIDIA
     return found

@@ -17,7 +17,7 @@ from ouvrage.adapters import redfish_form as form
 from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.power_port import PowerFault, page_after
 from ouvrage.adapters.power_quirks import Quirk
-from ouvrage.adapters.power_turn import turn
+from ouvrage.adapters.power_turn import bmc_at, turn
 from ouvrage.base.errors import OuvrageError
 from ouvrage.model.power import OFF, ON, UNKNOWN_STATE, LogPage, PowerLimit, Reading
 
@@ -238,7 +238,7 @@ class Redfish:
     def _asking(self) -> Iterator[None]:
         """The BMC's turn, one deadline for all of it, and errors of the library as faults."""
         where = self._where
-        with turn(where.address, where.timeout_s):
+        with turn(bmc_at(where.address), where.timeout_s):
             if self._link is None:
                 self._link = self._lib.Link(where.address, pin=where.pin, ca=where.ca)
             self._link.until(monotonic_us() + int(where.timeout_s * 1_000_000))

@@ -22,6 +22,7 @@ from ouvrage.adapters.plugs import Shelly, Socket, Tasmota
 from ouvrage.adapters.power_order import Pace
 from ouvrage.adapters.power_port import PowerFault, PowerPort
 from ouvrage.adapters.power_quirks import Quirk, quirk_for
+from ouvrage.adapters.power_turn import bmc_at
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.names import check_name
@@ -227,6 +228,12 @@ def _host_and_port(address: str, refuse: Refuse) -> str:
             f"HOST, HOST:PORT, or {LOCAL} for this machine's own BMC",
         )
     return f"{host}:{port}" if host != LOCAL else LOCAL
+
+
+def ordered_at(remote: Remote) -> str:
+    """What one order at a time is given to, whoever gives it: a machine. Others behind the same BMC or strip may be ordered meanwhile."""
+    part = [remote.settings.get(name, "") for name in ("system", "pdu", "outlet")]
+    return f"order {bmc_at(remote.address)} {part}"
 
 
 def power_port_of(remote: Remote) -> PowerPort:

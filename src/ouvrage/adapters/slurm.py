@@ -113,7 +113,11 @@ class Here:
         return found
 
     def _run(self, words: Sequence[str]) -> Answer:
-        command = _over_ssh(self._ssh, words, self._environment) if self._ssh else list(words)
+        command = (
+            over_ssh(self._ssh, [*_environment(), *words], self._environment)
+            if self._ssh
+            else list(words)
+        )
         try:
             done = subprocess.run(
                 command, env={**self._environment, **_ENVIRONMENT}, stdin=subprocess.DEVNULL, capture_output=True,
@@ -133,11 +137,14 @@ class Here:
 _SECONDS = 600
 
 
-def _over_ssh(host: str, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The command on a login node. ``OUVRAGE_SSH`` may hold another ``ssh`` with its options."""
-    told = [f"{name}={value}" for name, value in _ENVIRONMENT.items()]
+def _environment() -> list[str]:
+    return ["env", *(f"{name}={value}" for name, value in _ENVIRONMENT.items())]
+
+
+def over_ssh(host: str, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The command on another machine. ``OUVRAGE_SSH`` may hold another ``ssh`` with its options."""
     ssh = shlex.split(environment.get("OUVRAGE_SSH") or "ssh -o BatchMode=yes")
-    return [*ssh, "--", host, shlex.join(["env", *told, *words])]
+    return [*ssh, "--", host, shlex.join(words)]
 
 
 class Saved:

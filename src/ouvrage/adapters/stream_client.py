@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from ouvrage import __version__
 from ouvrage.adapters.server_client import UNREACHABLE, Server, refusal_of
 from ouvrage.base.errors import OuvrageError
-from ouvrage.wire.tunnel import END, PIECE
+from ouvrage.wire.tunnel import END, PIECE, STALLED_S
 
 _DIAL_S = 40.0
 
@@ -72,6 +72,7 @@ def dial(server: Server, path: str) -> Line:
             max_size=4 * PIECE,
             open_timeout=_DIAL_S,
             close_timeout=2,
+            ping_timeout=STALLED_S,
         )
         return Line(ends.enter_context(connecting), ends)
     except InvalidStatus as refused:

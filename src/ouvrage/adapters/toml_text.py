@@ -57,8 +57,8 @@ def load_toml(file: str, text: str, code: str) -> dict[str, Any]:
         ) from error
 
 
-def read_text(path: Path, area: str, largest: int = LARGEST) -> str:
-    """A text file of at most ``largest`` bytes, or a refusal."""
+def read_text(path: Path, area: str, largest: int = LARGEST, errors: str = "strict") -> str:
+    """A text file of at most ``largest`` bytes, or a refusal; ``errors``: ``replace`` where bytes may be no text."""
     try:
         with path.open("rb") as file:
             data = file.read(largest + 1)
@@ -69,7 +69,7 @@ def read_text(path: Path, area: str, largest: int = LARGEST) -> str:
                 f"{path} is larger than {size}",
                 hint="divide it into several files",
             )
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8-sig", errors)
     except OSError as error:
         raise OuvrageError(
             f"{area}/file",

@@ -59,25 +59,41 @@ def _opened(at: int, name: str) -> int:
     return os.open(name, _DIRECTORY, dir_fd=at)
 
 
-def _entries(at: int, before: str, deeper: int) -> Iterator[Found | LeftOut]:
-    """The entries of an open directory, which is closed with the last."""
+def _entries(
+    at: int, before: str, deeper: int, itself: Found | None = None
+) -> Iterator[Found | LeftOut]:
+    """An open directory, which is closed with its last entry: ``itself`` first, then what lies in it."""
     try:
+        if deeper < 0:
+            raise ValueError(f"there are more than {DEEPEST} directories in one another")
+        if itself is not None:
+            yield itself
         for name in sorted(os.listdir(at)):
             path = f"{before}{name}"
-            mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
-            if not _plain(path):
-                yield LeftOut(path=ascii(path)[1:-1], sort=_ODD)
-            elif stat.S_ISDIR(mode):
-                if not deeper:
-                    raise ValueError(f"there are more than {DEEPEST} directories in one another")
-                yield Found(path=path, descriptor=None)
-                yield from _entries(_opened(at, name), f"{path}/", deeper - 1)
-            elif stat.S_ISREG(mode):
-                yield _file(at, name, path)
-            else:
-                yield LeftOut(path=path, sort=_sort(mode))
+            try:
+                found, inner = _entry(at, name, path)
+            except FileNotFoundError:
+                found, inner = LeftOut(path=path, sort="gone meanwhile"), None
+            except PermissionError:
+                found, inner = LeftOut(path=path, sort="not to be read"), None
+            if inner is None:
+                yield found
+            elif isinstance(found, Found):
+                yield from _entries(inner, f"{path}/", deeper - 1, found)
     finally:
         os.close(at)
+
+
+def _entry(at: int, name: str, path: str) -> tuple[Found | LeftOut, int | None]:
+    """One entry, and the descriptor of a directory. Who uses the directory meanwhile may take it away."""
+    mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
+    if not _plain(path):
+        return LeftOut(path=ascii(path)[1:-1], sort=_ODD), None
+    if stat.S_ISDIR(mode):
+        return Found(path=path, descriptor=None), _opened(at, name)
+    return (
+        _file(at, name, path) if stat.S_ISREG(mode) else LeftOut(path=path, sort=_sort(mode))
+    ), None
 
 
 def _file(at: int, name: str, path: str) -> Found:

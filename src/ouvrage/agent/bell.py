@@ -35,25 +35,30 @@ def wake(pipe: Path) -> None:
 
 
 class Bell:
-    """The runner's end."""
+    """The runner's end; ``hear`` lets others ring too, by pipes of their own."""
 
     def __init__(self, state: Path) -> None:
         path = state / _NAME
         if not path.exists():
             os.mkfifo(path, 0o600)
-        self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._fds = [os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)]
+
+    def hear(self, pipe: int) -> None:
+        """Be rung by this open pipe as well; it is closed with this."""
+        self._fds.append(pipe)
 
     def wait(self, seconds: float) -> None:
         """Until somebody rings, or so long."""
-        if select.select([self._fd], [], [], seconds)[0]:
+        for fd in select.select(self._fds, [], [], seconds)[0]:
             with contextlib.suppress(BlockingIOError):
-                os.read(self._fd, _MANY)
+                os.read(fd, _MANY)
 
     def ring(self) -> None:
         """For another thread of the runner."""
         with contextlib.suppress(BlockingIOError):
-            os.write(self._fd, b"!")
+            os.write(self._fds[0], b"!")
 
     def close(self) -> None:
-        """Take it down; the pipe stays."""
-        os.close(self._fd)
+        """Take it down; the pipes stay."""
+        for fd in self._fds:
+            os.close(fd)

@@ -49,6 +49,8 @@ from ouvrage.wire.inside import (
 
 _BLOCK = 1 << 16
 _HANGUP_S = 5.0
+_TYPED_AHEAD = 1 << 18
+"""Bytes that wait to be typed before no more are listened to."""
 _FIRST = {"sandbox": 2, "podman": 1}
 """The number of the command among its sandbox's processes: bubblewrap has one of its own before it."""
 _SHELL = ["/bin/sh", "-c", 'exec "$(command -v bash || echo /bin/sh)"']
@@ -176,17 +178,22 @@ def _received(ours: socket.socket) -> int:
 
 
 class _Terminal:
-    """Passes between a stream and a terminal until the command on it has ended, or nobody is there."""
+    """Passes between a stream and a terminal until the command on it has ended, or nobody is there.
+
+    It never waits for the terminal to take what was typed: a program that reads nothing, or first wants to be read, would hold both up.
+    """
 
     def __init__(self, stream: socket.socket, master: int, child: int) -> None:
         self._stream = stream
         self._master = master
         self._child = child
+        self._typed = bytearray()
+        self._shows = True
+        os.set_blocking(master, False)
 
     def take(self, sort: int, body: bytes) -> None:
         if sort == inside.DATA:
-            while body:
-                body = body[os.write(self._master, body) :]
+            self._typed += body
         elif sort == inside.SIZE:
             _resize(self._master, Size.model_validate_json(body))
 
@@ -194,38 +201,54 @@ class _Terminal:
         """The command's exit code."""
         ended = os.pidfd_open(self._child)
         try:
-            while True:
-                ready, _, _ = select.select([self._stream, self._master, ended], [], [])
-                if self._master in ready and not self._shown() and ended not in ready:
-                    select.select([ended], [], [])
-                    break
-                if self._stream in ready and not self._typed(frames):
-                    self._hang_up(ended)
-                    raise ConnectionError("nobody is there any more")
-                if ended in ready:
-                    break
+            while ended not in (ready := self._ready(ended)):
+                if ready.get(self._master, 0) & select.POLLOUT:
+                    self._type()
+                if ready.get(self._master, 0) & ~select.POLLOUT:
+                    self._shows = self._shown()
+                if self._stream.fileno() in ready:
+                    self._hear(frames)
             while select.select([self._master], [], [], 0)[0] and self._shown():
                 continue
+        except ConnectionError:
+            self._hang_up(ended)
+            raise
         finally:
             os.close(ended)
         return _ended(self._child)
+
+    def _ready(self, ended: int) -> dict[int, int]:
+        """What there is to do, by descriptor. With much still to be typed, no more is listened to than that somebody hangs up."""
+        asked = select.poll()
+        asked.register(ended, select.POLLIN)
+        asked.register(self._stream, select.POLLIN if len(self._typed) < _TYPED_AHEAD else 0)
+        if self._shows:
+            asked.register(self._master, select.POLLIN | (select.POLLOUT if self._typed else 0))
+        return dict(asked.poll())
+
+    def _type(self) -> None:
+        with contextlib.suppress(OSError):
+            del self._typed[: os.write(self._master, self._typed[:_BLOCK])]
 
     def _shown(self) -> bool:
         """Pass on what the terminal shows; False once nobody writes to it."""
         try:
             data = os.read(self._master, _BLOCK)
+        except BlockingIOError:
+            return True
         except OSError:
             return False
         if data:
             self._stream.sendall(frame(inside.DATA, data))
         return bool(data)
 
-    def _typed(self, frames: Frames) -> bool:
+    def _hear(self, frames: Frames) -> None:
         data = self._stream.recv(_BLOCK)
+        if not data:
+            raise ConnectionError("nobody is there any more")
         for sort, body in frames.take(data):
             with contextlib.suppress(OSError, ValidationError):
                 self.take(sort, body)
-        return bool(data)
 
     def _hang_up(self, ended: int) -> None:
         """As when a line is cut: its programs are told, and killed where they stay."""

@@ -8,7 +8,6 @@ show, so they are asked for. Its files lie in the sandbox's ``/tmp`` while it ru
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import socket
 import tempfile
@@ -21,6 +20,8 @@ from ouvrage.wire import inside
 from ouvrage.wire.inside import Done, Ssh, frame
 
 _PATH = "/usr/sbin:/usr/local/sbin:/sbin:/usr/bin:/bin"
+_USERS = "/etc/passwd"
+_LONGEST_USERS = 1 << 20
 _OF_THE_LOGIN = frozenset(("HOME", "USER", "LOGNAME", "SHELL", "TERM", "MAIL", "PWD", "SHLVL", "_"))
 _SETTINGS = """\
 HostKey {at}/host
@@ -43,13 +44,8 @@ def serve_ssh(stream: socket.socket, entrance: Entrance, wanted: Ssh) -> None:
     """Inside, in a fork: be the server's parent until it ends. Says first that it starts, or why it does not."""
     become_one_of_them(entrance)
     program = shutil.which("sshd", path=_PATH)
-    try:
-        user = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        user = None
-    if program is None or user is None:
-        lacks = "sshd" if program is None else "user of the number 1000"
-        fault = f"there is no {lacks} in the job's image; ouvrage shell and cp need none"
+    fault = _fault(program, wanted.user)
+    if program is None or fault is not None:
         stream.sendall(frame(inside.DONE, Done(code=1, fault=fault).model_dump_json().encode()))
         return
     at = Path(tempfile.mkdtemp(prefix=".ssh-", dir=TMP))
@@ -67,6 +63,34 @@ def serve_ssh(stream: socket.socket, entrance: Entrance, wanted: Ssh) -> None:
         os.waitpid(child, 0)
     finally:
         shutil.rmtree(at, ignore_errors=True)
+
+
+def _fault(program: str | None, user: str | None) -> str | None:
+    """Why OpenSSH could let nobody in here, in words; None where it can."""
+    found = _account(os.getuid())
+    if program is None or found is None:
+        lacks = "sshd" if program is None else f"user of the number {os.getuid()}"
+        return f"there is no {lacks} in the job's image; ouvrage shell and cp need none"
+    name, shell = found
+    if user not in (None, name):
+        return f"the job's image calls its user {name}: ouvrage ssh --user {name} JOB, or ssh -l {name} JOB.ouvrage"
+    if not os.access(shell or "/bin/sh", os.X_OK):
+        return f"the job's image has no {shell}, its user's shell; ouvrage shell needs none"
+    return None
+
+
+def _account(number: int) -> tuple[str, str] | None:
+    """The name and the shell of a user, read here: a lookup by the C library could load code of the image's."""
+    try:
+        with open(_USERS, "rb") as file:
+            lines = file.read(_LONGEST_USERS).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        fields = line.split(":")
+        if len(fields) == 7 and fields[2] == str(number):
+            return fields[0], fields[6].strip()
+    return None
 
 
 def _become(program: str, at: Path, stream: socket.socket) -> None:

@@ -34,6 +34,8 @@ from ouvrage.agent.inventory import inventory, nodes_of
 from ouvrage.agent.link import Away, Link, Refused
 from ouvrage.agent.nursery import Nursery
 from ouvrage.agent.outbox import Outbox
+from ouvrage.agent.placed import Placed
+from ouvrage.agent.places import Places
 from ouvrage.agent.probing.kept import KeptWatch
 from ouvrage.agent.telemetry import Telemetry
 from ouvrage.agent.tunnel import Tunnel, Within
@@ -64,7 +66,8 @@ _log = structlog.get_logger()
 class Settings:
     """How this runner is set up. ``see`` are directories of the host that every sandbox sees.
 
-    ``deny`` are networks of the owner's that no job may reach; ``watch``: the machine is watched over beside it.
+    ``deny`` are networks of the owner's that no job may reach; ``watch``: the machine is watched over beside it. ``places``: Slurm
+    gives out the places here, and its batch jobs meet the runner below this directory.
     """
 
     state: Path
@@ -75,6 +78,7 @@ class Settings:
     registries: tuple[str, ...]
     ca: str | None
     watch: bool = False
+    places: Path | None = None
 
 
 class Runner:
@@ -87,6 +91,10 @@ class Runner:
         self._lock = _only_one(self._state)
         self._link = Link(settings.server, settings.ca)
         self._bell = Bell(self._state)
+        self._placed: Placed | None = None
+        if settings.places is not None:
+            self._placed = Placed(Places(settings.places, settings.name))
+            self._bell.hear(self._placed.places.bell)
         self._stop = threading.Event()
         self._guard = threading.Lock()
         self._watched: dict[str, Watched] = {}
@@ -278,9 +286,12 @@ class Runner:
         if logs_due:
             self._shipped_us = now
         events: list[dict[str, Any]] = []
+        if self._placed is not None:
+            events += self._placed.look({each.files.attempt: each for each in held})
         for each in held:
             try:
-                each.launch(self._nursery, self._link)
+                if self._placed is None or self._placed.may_start(each):
+                    each.launch(self._nursery, self._link)
                 each.look_after()
                 events += each.events(self._outbox)
             except Exception as error:  # noqa: BLE001 -- one that cannot go on must not stop the others
@@ -324,6 +335,8 @@ class Runner:
         for each in going:
             each.forget()
             self._outbox.forget(each.files.attempt)
+            if self._placed is not None:
+                self._placed.forget(each.files.attempt)
 
     def _pause(self, what: str, trouble: Exception) -> None:
         seconds = self._away.longer()

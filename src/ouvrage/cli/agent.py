@@ -12,17 +12,18 @@ import ipaddress
 import os
 import re
 import sys
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from ouvrage.adapters.home import home
+from ouvrage.adapters.home import home, make_private
 from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.text import safe
+from ouvrage.base.time import SECOND, utc_text
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
 
@@ -34,6 +35,8 @@ CONFIGURATION = "agent.toml"
 
 _LISTS = ("see", "deny", "registries")
 _NAME = re.compile(r"[^a-z0-9.-]+")
+
+_LONGEST_NAME = 200
 
 
 @click.group()
@@ -97,6 +100,12 @@ def state_meant(state: Path | None) -> Path:
     type=click.Path(exists=True, dir_okay=False),
     help="The authority that signed the server's certificate.",
 )
+@click.option(
+    "--places",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Slurm gives out the places here: where its batch jobs meet the runner.",
+)
 @click.option("--with-parent", type=int, hidden=True, help="End when this process is gone.")
 def run(
     state: Path | None,
@@ -111,6 +120,7 @@ def run(
     deny: tuple[str, ...],
     registries: tuple[str, ...],
     ca: str | None,
+    places: Path | None,
     with_parent: int | None,
 ) -> None:
     """Watch this machine until told to stop, and with --server serve a platform.
@@ -140,6 +150,7 @@ def run(
         registries=registries or tuple(kept["registries"]) or REGISTRIES,
         ca=ca,
         watch=not no_watch,
+        places=places and places.absolute(),
     )
     runner = Runner(settings, proven(settings.state))
     runner.run(lambda: _token(enrol_file))
@@ -148,38 +159,42 @@ def run(
 def _watch(
     state: Path, node: str, root: str, observer: bool, report_to: str | None, ca: str | None
 ) -> None:
-    """Watch alone; without a server to report to, into this home's store."""
+    """Watch alone; without a server to report to, into this home's store.
+
+    What read the command makes room: the watch takes its process over, and carries nothing of the command line.
+    """
     from ouvrage.agent.probing.settings import settings_in
-    from ouvrage.agent.probing.watch import (
-        Supervisor,
-        Watching,
-        alert_words,
-        deliver_words,
-        repair_words,
+
+    if not node.isprintable() or len(node) > _LONGEST_NAME:
+        raise OuvrageError(
+            "agent/name", f"{node[:40]!r} is no name of a machine", hint="--name NAME"
+        )
+    settings_in(state, root)  # what is not understood is refused before anything is let go
+    words = ["--state", str(state), "--node", node, "--root", root]
+    words += ["--home", str(home())] if report_to is None else ["--server", report_to]
+    words += ["--ca", ca] if ca else []
+    words += ["--observer"] if observer else []
+    words += ["--alerts"] if _alerted(state) else []
+    words += [f"--bmc={each}" for each in _bmc(node, root) or ()]
+    words += ["--shown", _shown(state)]
+    if report_to is None:
+        _make_store(home())
+    sys.stdout.flush()
+    os.execv(  # noqa: S606 -- no shell is the point
+        sys.executable, [sys.executable, "-m", "ouvrage.cli.watching", *words]
     )
 
-    settings = settings_in(state, root)
-    observer = settings.observer or observer
-    alerted = _alerted(state)
-    receiver = ("--home", str(home())) if report_to is None else ("--server", report_to)
-    more = ("--ca", ca) if ca else ()
-    observed = ("--observer",) if observer else ()
-    watching = Watching(
-        state=state,
-        node=node,
-        settings=replace(
-            settings, observer=observer, bmc=_bmc(node, root), keeps_books=report_to is None
-        ),
-        root=root,
-        deliver=deliver_words(state, *receiver, *more),
-        # A tree that stands in for / is looked at, and nothing else: no repair may reach this machine through it.
-        repair=repair_words(state, node, *receiver, *more, *observed) if root == "/" else (),
-        alert=alert_words(state) if alerted else (),
-    )
-    supervisor = Supervisor(watching)
-    say_text(f"Watching {node}, with what it finds in {state}\nNow: {_shown(state)}")
-    sys.stdout.flush()
-    supervisor.run()
+
+def _make_store(own: Path) -> None:
+    """Make this home's store, or bring it up to date, before there is a watch beside which that would weigh.
+
+    A store that cannot be opened holds up no watch: its facts wait, and whoever takes them away says why.
+    """
+    from ouvrage.agent.probing.deliver import STORE
+    from ouvrage.store.store import open_store
+
+    with suppress(OuvrageError, OSError):
+        open_store(make_private(own) / STORE).close()
 
 
 def _alerted(state: Path) -> bool:
@@ -197,18 +212,25 @@ def _alerted(state: Path) -> bool:
 @agent.command("alert")
 @state_option
 @click.option("--test", is_flag=True, help="Send a test by every channel.")
+@click.option(
+    "--mail",
+    type=click.File("rb"),
+    help="A mail that came, as it came (- is the standard input): is it from a machine of yours?",
+)
 @json_option
-def alert_(state: Path | None, test: bool, as_json: bool) -> int:
+def alert_(state: Path | None, test: bool, mail: BinaryIO | None, as_json: bool) -> int:
     """Whom this machine tells of its health, what waits, and whether a test arrives. Exit code 1: something did not."""
-    from ouvrage.agent.probing.alerting import channels_in, desk_in, try_out
+    from ouvrage.agent.probing.alerting import channels_in, desk_in, secret_in, try_out
 
     place = state_meant(state)
     channels = channels_in(place)
     if not channels.names:
         raise OuvrageError(
             "agent/no-alerts", f"nobody is told: {place / CONFIGURATION} has no table [alerts]",
-            hint='[alerts] with webhook = "https://…" and secret = "file:PATH", or smtp, mail_to and mail_from',
+            hint='[alerts] with webhook = "https://…" and secret = "file:PATH", or smtp, mail_to, mail_from and secret',
         )  # fmt: skip
+    if mail is not None:
+        return _is_ours(mail.read(), secret_in(channels, place), as_json=as_json)
     tried = try_out(host_name(), place, channels) if test else {}
     desk = desk_in(place)
     faults = {name: why for name, why in tried.items() if why is not None}
@@ -221,6 +243,26 @@ def alert_(state: Path | None, test: bool, as_json: bool) -> int:
     else:
         say_text("\n".join(_alert_words(channels.names, tried, desk)))
     return int(bool(faults))
+
+
+def _is_ours(mail: bytes, secret: str, *, as_json: bool) -> int:
+    """Say whether a mail bears a signature under our secret, and of when. Exit code 1: it does not."""
+    from ouvrage.agent.probing.mailing import signed_at
+
+    found = signed_at(mail, secret)
+    if as_json:
+        id, at_s = found or (None, None)
+        say_json({"signed": found is not None, "id": id, "at_us": at_s and at_s * SECOND})
+    elif found is None:
+        say_text(
+            "Not ours: no signature under this secret fits this mail.\n\nBelieve nothing of it; look: ouvrage node watch"
+        )
+    else:
+        say_text(
+            f"Ours: message {safe(found[0])}, signed at {utc_text(found[1] * SECOND)}.\n\n"
+            "An old mail sent again looks the same: hold the time against now."
+        )
+    return int(found is None)
 
 
 def _alert_words(names: tuple[str, ...], tried: dict[str, str | None], desk: Desk) -> list[str]:

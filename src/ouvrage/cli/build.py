@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ouvrage.adapters.audit_tables import need_table
 from ouvrage.adapters.clock import now_us
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
@@ -24,7 +25,7 @@ from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text, shortened, table
 from ouvrage.cli.work_words import moment
 from ouvrage.health.builds import ALWAYS, SORTS, build_of
-from ouvrage.health.certificates import part_ids, standing
+from ouvrage.health.certificates import longest_us, part_ids, standing
 from ouvrage.health.parts import counted, make_of
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import payload_of, read
@@ -148,11 +149,11 @@ def _stated(value: NodeBuild, now: int) -> Stated:
 def proven_by(ledger: Ledger, now: NodeInventory, at_us: int) -> str | None:
     """The key of the last certificate that holds, with the parts that are there now."""
     there, untold = part_ids(now.parts), frozenset(each.name for each in now.untold)
-    subject = f"node:{now.node}"
+    subject, most = f"node:{now.node}", longest_us(need_table().bounds)
     keys = [
         entry.fact.key
         for entry, value in _certificates(ledger, subject)
-        if value.node == now.node and standing(value, there, at_us, untold).holds
+        if value.node == now.node and standing(value, there, at_us, untold, most).holds
     ]
     return keys[-1] if keys else None
 

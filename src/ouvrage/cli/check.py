@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,9 @@ def check(name: str, file: Path | None, as_json: bool, plain: bool, **asked: Any
     """  # fmt: skip
     names = _names(name, file)
     rules = Rules(xids=xid_table(), bounds=thresholds())
-    text = None if file is None else read_text(file, "check")
+    # One spoilt byte must not hide a fault in a long log; a report or a page with one is another thing.
+    errors = "replace" if name == "xid" else "strict"
+    text = None if file is None else read_text(file, "check", errors=errors)
     given = Asked(rules=rules, text=text, **asked)
     parts = {each: _graded(CHECKS[each](given), file is not None) for each in names}
     whole = _whole(name, parts)
@@ -155,6 +158,10 @@ def check(name: str, file: Path | None, as_json: bool, plain: bool, **asked: Any
     except BrokenPipeError:
         # The reader went away, the verdict stands: Python's own end must not make another code of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OuvrageError as error:
+        # No room for its words, such as on a full /run: a sick node must not pass a prolog by that.
+        with suppress(OuvrageError):
+            say_error(error, as_json=False)
     return VERDICTS.index(whole.verdict)
 
 

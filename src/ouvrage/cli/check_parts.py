@@ -16,20 +16,13 @@ from ouvrage.adapters.clock import monotonic_us, now_us
 from ouvrage.adapters.gpu_metrics import StalePage, gpus_on_page
 from ouvrage.adapters.health_sources import NotTold, disk_reports, kernel_log
 from ouvrage.adapters.home import home
-from ouvrage.adapters.host_health import (
-    clock,
-    fstab,
-    memory,
-    memory_controllers,
-    mounts,
-    nvidia_devices,
-    rooms,
-)
+from ouvrage.adapters.host_health import clock, fstab, memory, memory_controllers, mounts, rooms
 from ouvrage.adapters.ipmi import LOCAL
 from ouvrage.adapters.machine_parts import Roots
 from ouvrage.adapters.nvml_health import gpu_looks
 from ouvrage.adapters.power_look import look_at
 from ouvrage.adapters.power_port import PowerFault
+from ouvrage.adapters.procfs import nvidia_devices
 from ouvrage.adapters.remote_config import Remote, power_port_of, remote_of, remotes
 from ouvrage.agent.parts import agent_dir, inventory_now, kept
 from ouvrage.base.errors import OuvrageError
@@ -39,6 +32,7 @@ from ouvrage.health.disks import check_disk
 from ouvrage.health.findings import unknown
 from ouvrage.health.gpus import check_gpus
 from ouvrage.health.host import check_edac, check_memory, check_mounts, check_space, check_time
+from ouvrage.health.kernel_log import lines_in
 from ouvrage.health.parts import CHECK as INVENTORY
 from ouvrage.health.parts import check_inventory
 from ouvrage.health.xid import Rules, check_log
@@ -103,7 +97,7 @@ def _json(text: str) -> object:
 
 def _xid(asked: Asked) -> Results:
     if asked.text is not None:
-        return check_log(asked.text.splitlines(), asked.rules, asked.since)
+        return check_log(lines_in(asked.text), asked.rules, asked.since)
     return check_log(kernel_log(asked.kmsg), asked.rules, asked.since, monotonic_us())
 
 

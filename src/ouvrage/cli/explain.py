@@ -1,7 +1,7 @@
 """``ouvrage explain FIGURE``: a printed number, recomputed, down to the facts it stands on.
 
 Decides which sheet of figures a name belongs to: a run's, a comparison's, a claim's, a rental's, a
-campaign's, a job's, or one of the books. A name without a path lists the sheet.
+campaign's, a job's, a cluster's, or one of the books. A name without a path lists the sheet.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def explain(figure: str, as_json: bool, plain: bool) -> None:
     campaign/NAME:cost.total      one of a campaign
     job/ID:cost_per_unit.all_in   one of a job over several hosts
     node-1/2026-11:margin.net     one of the books: a node, GPU, site, channel or tenant
+    fleet/NAME/2026-11:hours.free one of a cluster that ouvrage fleet adopt read
     claim/NAME:value              what somebody states, with its grade
 
     With @TIME at the end: as known then. A figure is computed anew from the facts each time.
@@ -94,6 +95,10 @@ def sheet_called(ledger: Ledger, name: Name) -> tuple[Sheet, Sequence[Recorded]]
         return _claimed(ledger, one_object.removeprefix("claim/"), as_of)
     if one_object.startswith(("campaign/", "rental/", "job/")):
         return _spending(ledger, one_object, as_of)
+    if one_object.startswith("fleet/"):
+        from ouvrage.cli.fleet_report import fleet_figures
+
+        return fleet_figures(ledger, one_object, as_of)
     found = _booked(ledger, one_object, as_of)
     if found is not None:
         return found

@@ -1,7 +1,7 @@
 """``ouvrage fleet``: machines that a scheduler runs, each question a verb of its own.
 
-Decides which verbs there are and what a newcomer does first. So far all of them only read the cluster: adopting it, reporting,
-putting prices on its partitions, offering hooks as a diff.
+Decides which verbs there are and what a newcomer does first. Those that bring a fleet up show a plan before they write; those
+for a cluster that stands already (adopting it, reporting, prices, hooks as a diff) only read it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,32 @@ import importlib
 import click
 
 FLEET: dict[str, tuple[str, str, str]] = {
+    "init": (
+        "fleet_init",
+        "init",
+        "Where its controller stands, and what a machine must be to join.",
+    ),
+    "learn": (
+        "fleet_learn",
+        "learn",
+        "Take a machine's own inventory and certificates on record here.",
+    ),
+    "add": (
+        "fleet_add",
+        "add",
+        "A machine joins, if it is as the build says and has proved itself.",
+    ),
+    "remove": ("fleet_remove", "remove", "A machine leaves, once nothing runs on it."),
+    "status": (
+        "fleet_status",
+        "status",
+        "Which nodes are well, and what is wrong with the others.",
+    ),
+    "upgrade": (
+        "fleet_upgrade",
+        "upgrade",
+        "Every host gets what the record says now, in Slurm's order.",
+    ),
     "adopt": (
         "fleet_adopt",
         "adopt",
@@ -52,6 +78,6 @@ def fleet() -> None:
     """Several machines, scheduled by Slurm: what did they do, for whom, and at what price?
 
     \b
-    Begin:  ouvrage fleet adopt
-    Then:   ouvrage fleet report
+    One that stands:   ouvrage fleet adopt, then ouvrage fleet report
+    One of your own:   ouvrage fleet init, then ouvrage fleet add NODE
     """

@@ -19,10 +19,9 @@ from ouvrage.base.text import safe
 from ouvrage.cli.import_told import counted, read_bytes
 from ouvrage.cli.options import json_option
 from ouvrage.cli.output import say_json, say_text
+from ouvrage.fleet.hooks import HOOKS, hook
 
 WHERE = "/etc/slurm/ouvrage"
-_CHECK = "timeout 50 ouvrage check all"
-_HOOKS = {"Prolog": "prolog", "Epilog": "epilog", "HealthCheckProgram": "health"}
 _BESIDE = {"HealthCheckInterval": "300", "HealthCheckNodeState": "ANY,CYCLE"}
 _DEFAULT = "/etc/slurm/slurm.conf"
 _SHOWS = Question(
@@ -106,49 +105,17 @@ def offered(conf: SlurmConf) -> tuple[dict[str, str], dict[str, str]]:
     """The files that would be there, and the settings that would be changed; both empty where ours stand already."""
     files: dict[str, str] = {}
     values: dict[str, str] = {}
-    for setting, name in _HOOKS.items():
+    for setting, name in HOOKS.items():
         before, ours = conf.value(setting), f"{WHERE}/{name}"
         if before == ours:
             continue
         values[setting] = ours
-        files[ours] = _SCRIPTS[name].replace("BEFORE\n", _before(before))
+        files[ours] = hook(name, before)
     if "HealthCheckProgram" in values:
         values.update(
             {name: value for name, value in _BESIDE.items() if conf.value(name) in (None, "0")}
         )
     return files, values
-
-
-def _before(program: str | None) -> str:
-    """The line that runs what was there; a pattern stands for each program that it names, in order."""
-    if program is None:
-        return ""
-    return f'for before in {program}; do [ ! -x "$before" ] || "$before" "$@" || exit $?; done\n'
-
-
-_SCRIPTS = {
-    "prolog": f"""#!/bin/sh
-# Before a job: a node that is not well gets none. Slurm drains it and puts the job back into the queue.
-BEFORE
-{_CHECK} >/dev/null 2>&1
-[ $? -ne 2 ]
-""",
-    "epilog": f"""#!/bin/sh
-# After a job: a node that it left in a bad state gets no other one. Slurm drains it.
-BEFORE
-{_CHECK} >/dev/null 2>&1
-[ $? -ne 2 ]
-""",
-    "health": f"""#!/bin/sh
-# Every few minutes. A node that somebody drained before keeps their reason; nobody's drain is ever lifted here.
-BEFORE
-node=${{SLURMD_NODENAME:-$(hostname -s)}}
-why=$({_CHECK} --plain 2>&1)
-[ $? -eq 2 ] || exit 0
-case $(scontrol --oneliner show node "$node") in *" Reason="*) exit 0 ;; esac
-scontrol update NodeName="$node" State=DRAIN Reason="ouvrage: $(printf %s "$why" | head -1 | cut -c1-200)"
-""",
-}
 
 
 def _diff(name: str, before: str, after: str) -> list[str]:
@@ -166,14 +133,14 @@ def _diff(name: str, before: str, after: str) -> list[str]:
 def _first(path: str, values: dict[str, str]) -> str:
     if not values:
         return f"The hooks stand in {path} already; nothing would change."
-    names = ", ".join(name for name in values if name in _HOOKS)
+    names = ", ".join(name for name in values if name in HOOKS)
     return f"{names} would ask `ouvrage check`; nothing was changed."
 
 
 def _notes(conf: SlurmConf) -> list[str]:
     notes = [
         f"  {name}={conf.value(name)} runs first, and its word counts"
-        for name in _HOOKS
+        for name in HOOKS
         if _others(conf, name)
     ]
     return [
@@ -186,7 +153,7 @@ def _notes(conf: SlurmConf) -> list[str]:
 
 
 def _others(conf: SlurmConf, name: str) -> bool:
-    return conf.value(name) not in (None, f"{WHERE}/{_HOOKS[name]}")
+    return conf.value(name) not in (None, f"{WHERE}/{HOOKS[name]}")
 
 
 def _last(path: str, values: dict[str, str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ouvrage.adapters.clock import now_us
 from ouvrage.base.numbers import NANO, decimal_text
 from ouvrage.base.time import HOUR, SECOND, utc_text
 from ouvrage.books.dues.invoice_json import invoice_json
@@ -26,6 +27,8 @@ from ouvrage.cli.import_told import in_words, site_zone
 from ouvrage.cli.ledger import Ledger, opened, past
 from ouvrage.cli.options import as_of_option, html_option, json_option, plain_option
 from ouvrage.cli.output import say_json, say_text, write_file
+from ouvrage.evidence.figures import Sheet
+from ouvrage.ledger.facts import Recorded
 from ouvrage.model.sites import Term
 
 
@@ -61,10 +64,7 @@ def report(
     unknown and no figure's.
     """  # fmt: skip
     with opened() as ledger:
-        moment = past(as_of, ledger)
-        fleet = the_fleet(ledger.store.lines(FLEET_KINDS, as_of=moment), cluster)
-        period = the_period(fleet, period_name, site_zone(ledger, None))
-        found = fleet_report(fleet, period, account, _terms(ledger, moment))
+        found = reported(ledger, period_name, account, cluster, past(as_of, ledger))
     lines = report_lines(found, _invoice_lines(found))
     said = "\n".join(in_words(line) if plain else line for line in lines)
     if html_file is not None:
@@ -76,6 +76,30 @@ def report(
         say_json(report_json(found))
     else:
         say_text(said)
+
+
+def reported(
+    ledger: Ledger,
+    period_name: str | None,
+    account: str | None,
+    cluster: str | None,
+    as_of: int | None,
+) -> FleetReport:
+    """The report about a cluster as known at a moment (None: now)."""
+    fleet = the_fleet(ledger.store.lines(FLEET_KINDS, as_of=as_of), cluster)
+    period = the_period(fleet, period_name, site_zone(ledger, None))
+    return fleet_report(fleet, period, account, _terms(ledger, as_of))
+
+
+def fleet_figures(ledger: Ledger, text: str, as_of: int | None) -> tuple[Sheet, Sequence[Recorded]]:
+    """The figures of ``fleet/CLUSTER/PERIOD`` (without PERIOD: of all that was read), and the facts behind them."""
+    from ouvrage.books.fleet.sheet import fleet_sheet
+
+    _, cluster, period = (*text.split("/", 2), "", "")[:3]
+    found = reported(ledger, period or None, None, cluster or None, as_of)
+    at = now_us() if as_of is None else as_of
+    sheet = fleet_sheet(found, f"fleet/{found.fleet.cluster}{f'/{period}' if period else ''}", at)
+    return sheet, [e for kind in FLEET_KINDS for e in ledger.store.records(kind=kind, as_of=as_of)]
 
 
 def _terms(ledger: Ledger, as_of: int | None) -> Sequence[Known[Term]]:
@@ -192,6 +216,7 @@ def _json_of_money(found: FleetReport) -> dict[str, Any]:
     weighed = found.weighed
     return {
         "currency": found.billed.currency,
+        "own": [each.name for each in found.billed.own],
         "drafts": {name: invoice_json(each) for name, each in found.billed.drafts.items()},
         "unpriced": [each.name for each in found.billed.unpriced],
         "billing_weights": None if weighed is None else {

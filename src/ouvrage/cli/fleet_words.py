@@ -64,7 +64,7 @@ def report_lines(found: FleetReport, invoice: Sequence[str] = ()) -> list[str]:
     return [*safely, *invoice, "", more]
 
 
-MORE = "Newer: ouvrage fleet adopt"
+MORE = "Newer: ouvrage fleet adopt      Where a figure comes from: ouvrage explain fleet/NAME"
 
 
 def answer(found: FleetReport) -> str:
@@ -259,6 +259,9 @@ def _bills(found: FleetReport) -> Iterator[str]:
             ("would owe", "jobs", "before tax", "with tax", "still running"), rows[:MOST], "<>>>>"
         )
         yield from _rest(rows)
+    if found.billed.own:
+        jobs = counted(len(found.billed.own), "job")
+        yield f"{jobs} held places for this platform's own attempts, which it bills as leases and not again here"
     if found.billed.unpriced:
         gpus = sorted(
             {each.partition or "no partition" for each in found.billed.unpriced if each.gpus}

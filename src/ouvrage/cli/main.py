@@ -52,6 +52,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "campaign": ("campaign", "campaign", "All attempts and rentals behind one accepted result."),
     "up": ("up", "up", "Start the platform here: offers, leases, jobs in a sandbox."),
     "down": ("up", "down", "Stop the platform that `ouvrage up` started."),
+    "today": ("today", "today", "What needs you, what runs, what is free, the money of today."),
     "login": ("signing", "login", "Sign in to a server."),
     "logout": ("signing", "logout", "Sign out: the token is revoked and forgotten."),
     "whoami": ("signing", "whoami", "Who you are to the server, and what you may do."),
@@ -71,7 +72,11 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "key": ("key", "key", "Your public SSH keys, with which you enter jobs."),
     "forward": ("shell", "forward", "Reach a port inside a running job from this machine."),
     "node": ("node", "node", "The platform's machines: enrol, fence, list, unlist."),
-    "fleet": ("fleet", "fleet", "A Slurm cluster: who had it, what stood idle and why."),
+    "fleet": (
+        "fleet",
+        "fleet",
+        "Machines under Slurm: bring them up; who had them, what stood idle?",
+    ),
     "build": ("build", "build", "Standard builds: how a machine should be, from a proven one."),
     "agent": (
         "agent",

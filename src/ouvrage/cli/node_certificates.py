@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import click
 
+from ouvrage.adapters.audit_tables import need_table
 from ouvrage.adapters.clock import now_us
 from ouvrage.agent.parts import inventory_now
 from ouvrage.cli.node_inventory import root_option, roots_of
@@ -15,7 +16,7 @@ from ouvrage.cli.node_proofs import facts_of, node_named
 from ouvrage.cli.node_proved import standing_json, standing_words
 from ouvrage.cli.options import json_option, plain_option
 from ouvrage.cli.output import say_json, say_text
-from ouvrage.health.certificates import Standing, latest, part_ids, standing
+from ouvrage.health.certificates import Standing, latest, longest_us, part_ids, standing
 from ouvrage.model.health import NodeCertificate
 
 
@@ -38,7 +39,8 @@ def node_certificates(
     parts = None if here is None else part_ids(here.parts)
     untold = frozenset(each.name for each in here.untold) if here is not None else frozenset()
     held = latest(each for each in facts_of(NodeCertificate) if each.node == name)
-    found = [standing(each, parts, now_us(), untold) for each in held.values()]
+    most = longest_us(need_table().bounds)
+    found = [standing(each, parts, now_us(), untold, most) for each in held.values()]
     if as_json:
         say_json([standing_json(each) for each in found])
     else:

@@ -19,7 +19,7 @@ from ouvrage.adapters.power_look import look_at
 from ouvrage.adapters.power_order import Carried, Switch
 from ouvrage.adapters.power_port import PowerFault, PowerPort
 from ouvrage.adapters.power_turn import asked, turn
-from ouvrage.adapters.remote_config import Remote, pace_of, power_port_of, remote_of
+from ouvrage.adapters.remote_config import Remote, ordered_at, pace_of, power_port_of, remote_of
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.text import safe
@@ -383,12 +383,6 @@ def _carried(to: Reached, order: str, hard: bool, why: str) -> Carried:
             error.code, words, where=error.where, hint=error.hint, exit_code=1
         ) from error
     return done
-
-
-def ordered_at(remote: Remote) -> str:
-    """What one order at a time is given to: a machine. Others behind the same BMC or strip may be ordered meanwhile."""
-    part = [remote.settings.get(name, "") for name in ("system", "pdu", "outlet")]
-    return f"order {remote.address} {part}"
 
 
 class Record:

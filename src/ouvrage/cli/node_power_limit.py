@@ -15,6 +15,7 @@ from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.power_order import set_limit
 from ouvrage.adapters.power_port import PowerFault
 from ouvrage.adapters.power_turn import asked, turn
+from ouvrage.adapters.remote_config import ordered_at
 from ouvrage.base.errors import OuvrageError
 from ouvrage.cli.node_power import (
     Given,
@@ -81,7 +82,7 @@ def _limit(to: Reached, wanted: int | None, given: Given) -> int:
         return 0
     given.confirm(f"{words[0].upper()}{words[1:]}?")
     began = monotonic_us()
-    with turn(f"order {to.remote.address}", 5):
+    with turn(ordered_at(to.remote), 5):
         record = Record(to.node, to.remote.kind, "limit", why=given.why)
         record.ordered()
         trouble = _trouble(to, wanted)

@@ -19,6 +19,7 @@ LOCAL: dict[str, tuple[str, str, str]] = {
     "compare": ("node_compare", "compare", "In what is it not the standard build?"),
     "qualify": ("node_qualify", "node_qualify", "Can it do what a class of work needs?"),
     "certificates": ("node_certificates", "node_certificates", "Which proofs of it still count?"),
+    "facts": ("node_facts", "node_facts", "What is on record of it, for another home."),
     "audit": ("node_audit", "node_audit", "Is it safe enough for strangers' work?"),
     "power": ("node_power_limit", "power", "Switch, cycle or cap it from afar."),
     "patch": ("node_patch", "patch", "What waits, who has to be gone first, what changed?"),

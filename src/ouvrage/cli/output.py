@@ -53,7 +53,9 @@ def _written(descriptor: int) -> Iterator[None]:
 
 def json_text(value: Any) -> str:
     """A JSON value as every verb prints and writes it: the same value, the same bytes."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # Half a character in a text of others' is no UTF-8: JSON has an escape for it, which is what this writes.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def say_json(value: Any) -> None:

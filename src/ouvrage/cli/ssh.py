@@ -38,16 +38,24 @@ USER = "job"
 @click.argument("job", required=False)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--config", is_flag=True, help="Print what to put into ~/.ssh/config instead.")
+@click.option(
+    "--user",
+    default=USER,
+    show_default=True,
+    help="The user, where the job's image has its own name for it.",
+)
 @click.pass_context
-def ssh(ctx: click.Context, job: str | None, command: tuple[str, ...], *, config: bool) -> None:
+def ssh(
+    ctx: click.Context, job: str | None, command: tuple[str, ...], *, config: bool, user: str
+) -> None:
     """OpenSSH's client into JOB, which runs now; COMMAND in place of a shell.
 
     With the lines of --config in ~/.ssh/config, `ssh JOB.ouvrage`, scp, rsync and editors do the same.
     """
     known = _host_key().with_name("known_hosts")
     settings = [
-        ("User", USER),
-        ("ProxyCommand", f"{shlex.quote(sys.executable)} -m ouvrage ssh-proxy %n"),
+        ("User", user),
+        ("ProxyCommand", f"{shlex.quote(sys.executable)} -m ouvrage ssh-proxy %n %r"),
         ("UserKnownHostsFile", str(known)),
         ("GlobalKnownHostsFile", "/dev/null"),
         ("StrictHostKeyChecking", "yes"),
@@ -68,8 +76,9 @@ def ssh(ctx: click.Context, job: str | None, command: tuple[str, ...], *, config
 
 @click.command("ssh-proxy")
 @click.argument("job")
-def ssh_proxy(job: str) -> None:
-    """What OpenSSH's client calls as its ProxyCommand, to reach JOB."""
+@click.argument("user", required=False)
+def ssh_proxy(job: str, user: str | None) -> None:
+    """What OpenSSH's client calls as its ProxyCommand, to reach JOB as USER."""
     job = _named(job.removesuffix(_SUFFIX))
     with talk() as server:
         keys = [each["line"] for each in server.every("/v1/keys")]
@@ -79,7 +88,7 @@ def ssh_proxy(job: str) -> None:
             "the server knows no public key of yours",
             hint="ouvrage key add ~/.ssh/id_ed25519.pub",
         )
-    line = entered(job, Ssh(host_key=_host_key().read_text("ascii"), keys=keys))
+    line = entered(job, Ssh(host_key=_host_key().read_text("ascii"), keys=keys, user=user))
     try:
         _shown(line)
     finally:

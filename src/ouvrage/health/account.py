@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from ouvrage.health.availability import (
+    DOWN,
     Availability,
     Credit,
     Stay,
@@ -142,38 +143,72 @@ def _scores(record: HealthRecord, now_us: int, bounds: Thresholds) -> list[Score
     """Every node and GPU against those of its sort: nodes with nodes, GPUs with GPUs."""
     nodes, gpus, served = [], [], []
     served_gpus: list[Service] = []
-    marks = _marks(record)
     for node, machine in record.machines.items():
         since = now_us if machine.since_us is None else machine.since_us
         served.append(Service(serial=node, from_us=since, to_us=now_us))
         served_gpus += [
             Service(serial=device, from_us=since, to_us=now_us) for device in machine.devices
         ]
-    for node, device, at_us, sort in marks:
+    for node, devices, at_us, sort in marks_of(record, now_us):
         nodes.append(Mark(serial=node, at_us=at_us, sort=sort))
-        if device is not None:
-            gpus.append(Mark(serial=device, at_us=at_us, sort=sort))
+        gpus += [Mark(serial=device, at_us=at_us, sort=sort) for device in devices]
     return [*scores(nodes, served, now_us, bounds), *scores(gpus, served_gpus, now_us, bounds)]
 
 
-def _marks(record: HealthRecord) -> list[tuple[str, str | None, int, str]]:
-    """What speaks against whom, and when: fences, codes of the driver's, failures of jobs that were the hardware's."""
-    found: list[tuple[str, str | None, int, str]] = []
-    for each in record.moves:
-        if each.move.to_state == "fenced":
-            node = record.node(each.move.node)
-            found.append((node, each.move.device, each.at_us, "fence"))
+Marked = tuple[str, tuple[str, ...], int, str]
+"""A node, its GPUs that something speaks against, when, and which sort of ``lemons.WEIGHTS``."""
+
+
+def marks_of(record: HealthRecord, now_us: int) -> list[Marked]:
+    """What speaks against whom, and when, up to a moment: what lemon scores are made of."""
+    found: list[Marked] = [
+        (record.node(each.move.node), _devices(each.move.device), each.at_us, "fence")
+        for each in record.moves
+        if each.move.to_state == "fenced"
+    ]
     for node, faults in record.faults.items():
-        devices = record.machine(node).devices
+        known = record.machine(node).devices
         found += [
-            (node, said.device if said.device in devices else None, at_us, "xid")
+            (node, _devices(said.device if said.device in known else None), at_us, "xid")
             for _, at_us, said in faults
             if isinstance(said, HealthEvent)
         ]
-    for at_us, blame in record.blames.values():
-        if blame.cause == "hardware":
-            found.append((record.node(blame.node), None, at_us, "single_node_failure"))
-    return found
+    found += [
+        (record.node(blame.node), (), at_us, "single_node_failure")
+        for at_us, blame in record.blames.values()
+        if blame.cause == "hardware"
+    ]
+    found += [
+        (each.node, each.devices, each.at_us, each.sort)
+        for each in record.failed.values()
+        if each.at_us <= now_us
+    ]
+    return [*found, *_down_days(record, now_us)]
+
+
+def _devices(device: str | None) -> tuple[str, ...]:
+    return () if device is None else (device,)
+
+
+_UNDER_REPAIR = DOWN - {"awaiting_hands", "rma"}
+"""Down by itself: how long a person or a part is waited for says nothing of the machine."""
+
+
+def _down_days(record: HealthRecord, now_us: int) -> Iterator[Marked]:
+    """A mark for each whole day that a repair took, at that day's end."""
+    by_node: dict[str, list[Moved]] = {}
+    for each in record.moves:
+        by_node.setdefault(record.node(each.move.node), []).append(each)
+    for node, moves in by_node.items():
+        since: dict[str | None, int] = {}
+        for stay in stays(moves, now_us):
+            if stay.state not in _UNDER_REPAIR:
+                since.pop(stay.device, None)
+                continue
+            began = since.setdefault(stay.device, stay.from_us)
+            first, last = (stay.from_us - began) // DAY_US, (stay.to_us - began) // DAY_US
+            for day in range(first, last):
+                yield node, _devices(stay.device), began + (day + 1) * DAY_US, "down_day"
 
 
 def _spares(record: HealthRecord, now_us: int, owner: Owner, bounds: Thresholds) -> Spares:
@@ -183,7 +218,7 @@ def _spares(record: HealthRecord, now_us: int, owner: Owner, bounds: Thresholds)
     for machine in record.machines.values():
         since = now_us if machine.since_us is None else machine.since_us
         days += len(machine.devices) * max(0, now_us - since) / DAY_US
-    faults = sum(1 for _, device, _, sort in _marks(record) if sort == "fence" and device)
+    faults = sum(1 for _, own, _, sort in marks_of(record, now_us) if sort == "fence" and own)
     rate = 1000 * faults / days if days > 0 and faults >= LEAST_FAULTS else None
     return spares(parts, rate, float(owner.hardware_share), float(owner.days_away), bounds)
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from ipaddress import IPv4Network
 
 from ouvrage.health.findings import weight
-from ouvrage.health.versions import carries
+from ouvrage.health.versions import carries, later
 from ouvrage.model.health import CRITICAL, OK, UNKNOWN, WARN, CheckResult
 from ouvrage.model.work import Named
 
@@ -22,7 +22,7 @@ COMPONENTS = ("nvidia-container-toolkit", "runc", "containerd", "podman", "bubbl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escape:
-    """A known way out: ``component`` before ``fixed`` (one version for each branch) has it."""
+    """A known way out: ``component`` from ``since`` on and before ``fixed`` (one version for each branch) has it."""
 
     cve: str
     component: str
@@ -31,6 +31,13 @@ class Escape:
     fixed: tuple[str, ...]
     mended: tuple[str, ...]
     source: str
+    since: str = ""
+
+    def is_in(self, version: str) -> bool:
+        """Whether a version has it."""
+        if self.since and later(self.since, version):
+            return False
+        return not carries(version, self.fixed, self.mended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +229,7 @@ def _component(component: str) -> Judge:
             words = f"{component} is here, and which version it is can't be told: hold it to the maker's advisories"
             return _result(component, UNKNOWN, "no-version", words)
         known = [each for each in table.escapes if each.component == component]
-        open_ = [e for e in known if not carries(version, e.fixed, e.mended)]
+        open_ = [each for each in known if each.is_in(version)]
         left = sorted(
             (e for e in open_ if e.cve not in said.mended), key=lambda e: -weight(e.verdict)
         )

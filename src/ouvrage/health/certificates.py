@@ -17,6 +17,7 @@ VALID, EXPIRED, VOID, FAILED = ("valid", "expired", "void", "failed")
 BINDING = ("kernel", "nvidia driver")
 """Software that a certificate is bound to; a container runtime or a system's point release changes no result."""
 _MOST = 5
+_SLACK_US = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +45,21 @@ def standing(
     parts: Sequence[str] | None,
     now_us: int,
     untold: Collection[str] = (),
+    longest_us: int | None = None,
 ) -> Standing:
     """How a certificate stands with the parts there are now; None: they are not known, and taken as unchanged.
 
-    So are parts of the kinds ``untold``, which could not be read now: that a serial can't be told is no change.
+    So are parts of the kinds ``untold``, which could not be read now: that a serial can't be told is no change. One that ends
+    later than in ``longest_us`` was made with a clock that was ahead, and counts for nothing.
     """
     if not certificate.passed:
         return Standing(certificate=certificate, state=FAILED, reasons=_failures(certificate))
     changed = () if parts is None else _changes(certificate.parts, parts, untold)
     if changed:
         return Standing(certificate=certificate, state=VOID, reasons=changed)
+    if longest_us is not None and certificate.expires_us > now_us + longest_us + _SLACK_US:
+        why = "it ends later than any can: the clock was ahead when it was made"
+        return Standing(certificate=certificate, state=VOID, reasons=(why,))
     if now_us >= certificate.expires_us:
         why = "it has expired, and dust, fans and software have gone on"
         return Standing(certificate=certificate, state=EXPIRED, reasons=(why,))
@@ -98,6 +104,11 @@ def _by_place(ids: Iterable[str]) -> Mapping[str, str]:
 def latest(certificates: Iterable[NodeCertificate]) -> dict[str, NodeCertificate]:
     """The last certificate of each class, of those in the order in which they were recorded."""
     return {each.work_class: each for each in certificates}
+
+
+def longest_us(bounds: Mapping[str, Fraction]) -> int:
+    """How long a certificate counts at most."""
+    return int(bounds["hosting_valid_days"] * 86_400 * 1_000_000)
 
 
 def valid_us(tested_us: int, bounds: Mapping[str, Fraction]) -> int:

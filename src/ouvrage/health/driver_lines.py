@@ -18,6 +18,8 @@ LOST = 79
 """The code of a GPU that no longer answers; lines that say so without a code count as it."""
 
 LINE_KEPT = 1000
+MOST_NAMES = 64
+"""Programs and places that are kept of one fault: a program that is started again and again fails under ever new numbers."""
 
 _PCI = r"(?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})(?:\.[0-9A-Fa-f])?"
 _XID = re.compile(rf"NVRM: Xid \({_PCI}(?: GPU-I:\d+)?\): (\d{{1,6}})(?!\d)[, ]*(.*)")
@@ -33,7 +35,7 @@ _ACTION = re.compile(
     r"recovery action changed from 0x[0-9a-f]+ \([^)]*\) to 0x([0-9a-f]+)", re.IGNORECASE
 )
 _NVLINK = re.compile(
-    r"(\w+) +(Nonfatal|Fatal) .*?Link +(-?\d+)(?: *[\[(]0x([0-9a-f]{1,8}))?", re.IGNORECASE
+    r"\b(\w{1,40}) +(Nonfatal|Fatal) .*?Link +(-?\d+)(?: *[\[(]0x([0-9a-f]{1,8}))?", re.IGNORECASE
 )
 _SUBCODE_SHIFT, _SUBCODE_MASK = 20, 0x3F
 
@@ -166,9 +168,9 @@ class Merged:
         """One more line of it."""
         self.count += 1
         self.last_us = told.line.at_us if told.line.at_us is not None else self.last_us
-        if told.program:
+        if told.program and len(self.programs) < MOST_NAMES:
             self.programs.add(told.program)
-        if told.place:
+        if told.place and len(self.places) < MOST_NAMES:
             self.places.add(told.place)
 
 

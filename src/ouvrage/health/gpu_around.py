@@ -15,8 +15,6 @@ from ouvrage.model.health import CRITICAL, WARN
 
 Values = Mapping[str, "int | str | None"]
 
-MOST_PID = 4_194_304
-"""The greatest number of a process (kernel.pid_max on 64 bits)."""
 _MIB = 1 << 20
 _MINUTE_US = 60_000_000
 

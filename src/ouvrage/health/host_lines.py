@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ouvrage.health.findings import Belief, Finding, result_of
 from ouvrage.health.kernel_log import KernelLine
@@ -17,6 +17,8 @@ from ouvrage.model.health import CRITICAL, OK, WARN, CheckResult, HealthEvent
 from ouvrage.model.work import Named
 
 LINE_KEPT = 1000
+LINES_LOST = "lines-lost"
+"""The code of lines that nobody read: whatever they said, it is not known. No line says so by itself."""
 _SHOWN = 300
 
 
@@ -71,6 +73,9 @@ SIGNS = (
     _sign(
         "stuck-task", r"^INFO: task \S+ blocked for more than \d+ seconds", WARN,
         "a task hangs in the kernel",
+    ),
+    _sign(
+        LINES_LOST, r"(?!)", WARN, "lines of the kernel's log were overwritten before they were read",
     ),
     _sign(
         "out-of-memory", r"^(?:Out of memory|Memory cgroup out of memory): Killed process", OK,
@@ -129,6 +134,20 @@ def host_faults(
                 HostFault(code=sign.code, device=device, count=1, first_us=at, last_us=at, line=line.raw[:LINE_KEPT])
             )  # fmt: skip
     return made
+
+
+def with_lost_lines(
+    faults: Sequence[HostFault], count: int, now_us: int, within_us: int
+) -> list[HostFault]:
+    """The faults with lines that were lost until ``now_us``; those of one flood are one."""
+    held = next((f for f in reversed(faults) if f.code == LINES_LOST), None)
+    if held is None or now_us - held.last_us > within_us:
+        lost = HostFault(
+            code=LINES_LOST, device=None, count=count, first_us=now_us, last_us=now_us, line=""
+        )
+        return [*faults, lost]
+    more = replace(held, count=held.count + count, last_us=now_us)
+    return [*(f for f in faults if f is not held), more]
 
 
 def check_host_lines(faults: Sequence[HostFault]) -> list[CheckResult]:

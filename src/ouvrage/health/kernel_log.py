@@ -17,9 +17,9 @@ from typing import Any, cast
 
 BOOT, WALL = "boot", "wall"
 
-_KMSG = re.compile(r"(\d{1,4}),(\d+),(\d+),[^;]*;(.*)")
+_KMSG = re.compile(r"(\d{1,4}),(\d{1,19}),(\d{1,19}),[^;]*;(.*)")
 _LEVELS = re.compile(r"([a-z0-9]+) *:([a-z]+) *: ?(.*)")
-_SINCE_BOOT = re.compile(r"\[ *(\d+)\.(\d{6})\](?:\[ *[TC]\d+\])? ?(.*)")
+_SINCE_BOOT = re.compile(r"\[ *(\d{1,12})\.(\d{6})\](?:\[ *[TC]\d+\])? ?(.*)")
 _CTIME = re.compile(r"\[(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\] ?(.*)")
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)([,.])(\d{1,6})\d*(Z|[+-]\d\d:?\d\d) (.*)"
@@ -27,6 +27,8 @@ _ISO = re.compile(
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (.*)")
 _FROM_KERNEL = re.compile(r"\S+ kernel: ?(.*)")
 _ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+_TEXT_KEPT = 4096
+"""Characters of a message; the kernel writes none that is longer than half of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +45,19 @@ class KernelLine:
     raw: str
 
 
+def lines_in(text: str) -> list[str]:
+    """The lines of a log. Only a line feed ends one: whatever else some call a new line, a program may have written into
+    its own, so that what follows looks like the kernel's.
+    """
+    return text.split("\n")
+
+
 def kernel_lines(lines: Iterable[str]) -> Iterator[KernelLine]:
     """The kernel's own messages among some lines, in their order."""
     bare: list[str] = []
     shaped = False
     for raw in lines:
-        line = raw.rstrip("\r\n")
+        line = raw.rstrip("\r\n").lstrip("\0")  # a machine that lost its power leaves NULs behind
         if not line or line.startswith((" ", "\t")):
             continue  # what follows a raw record, or a message's further lines
         found = _shape(line)
@@ -66,7 +75,7 @@ def _line(
     text: str, raw: str, at_us: int | None = None, clock: str | None = None,
     sequence: int | None = None,
 ) -> KernelLine:  # fmt: skip
-    return KernelLine(text=text, at_us=at_us, clock=clock, sequence=sequence, raw=raw)
+    return KernelLine(text=text[:_TEXT_KEPT], at_us=at_us, clock=clock, sequence=sequence, raw=raw)
 
 
 def _shape(line: str) -> KernelLine | bool | None:

@@ -22,9 +22,13 @@ WEIGHTS: Mapping[str, float] = {
     "xid": 0.25,
     "exclusion": 0.5,
     "ticket": 0.5,
+    "scrub": 0.25,
+    "qualification": 0.5,
+    "down_day": 0.25,
 }
 """What counts how much. The signals are Meta's (arXiv 2410.21680: exclusions by jobs, Xids, tickets, times taken out,
-failures of jobs); the weights are our own: a failure of a job of many nodes is one node's among them."""
+failures of jobs); the weights are our own: a failure of a job of many nodes is one node's among them. Ours beside them: a GPU that could
+not be cleaned, a qualification that found something broken, and each whole day that a repair took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

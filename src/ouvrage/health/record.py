@@ -26,6 +26,7 @@ from ouvrage.model.health import (
     HealthEvent,
     JobBlamed,
     MaintenanceWindow,
+    NodeCertificate,
     NodeInventory,
     Paged,
     Remedy,
@@ -122,6 +123,21 @@ class Machine:
         return self.linked - {device} if device in self.linked else frozenset()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """What a node failed, of a sort of ``lemons.WEIGHTS``, when, and on which of its GPUs where that is known."""
+
+    node: str
+    devices: tuple[str, ...]
+    at_us: int
+    sort: str
+
+
+BROKEN = frozenset(
+    {"cpu_wrong_results", "dcgm_failed", "disk_wrong", "gpu_load_missing", "load_died", "memory_wrong"}
+)  # fmt: skip
+"""Codes of proofs that something is broken; the others say that it is too small or too slow for a class of work, or its room too warm."""
+
 Check = tuple[str, "str | None", str]
 """A check of a node, and the part that it is about."""
 
@@ -158,6 +174,8 @@ class HealthRecord:
         default_factory=dict[str, tuple[int, JobBlamed]]
     )
     """By attempt, when it was blamed and on what."""
+    failed: dict[str, Failed] = field(default_factory=dict[str, "Failed"])
+    """By attempt or certificate: scrubbings that failed, and qualifications that found something broken."""
     ids: dict[str, str] = field(default_factory=dict[str, str])
 
     def node(self, name: str) -> str:
@@ -417,6 +435,8 @@ def _move(record: HealthRecord, entry: Recorded, value: StateMove) -> None:
 def _fence(record: HealthRecord, entry: Recorded, value: FenceSet) -> None:
     place = (record.node(value.node), value.device)
     holders = record.held.setdefault(place, {})
+    if value.held and value.holder == "scrub":
+        _unclean(record, entry.fact.valid_from, place, value.by)
     if not value.held:
         holders.pop(value.holder, None)
         return
@@ -425,6 +445,22 @@ def _fence(record: HealthRecord, entry: Recorded, value: FenceSet) -> None:
     ):
         record.fenced_us[place[0]] = entry.fact.valid_from
     holders[value.holder] = value
+
+
+def _unclean(record: HealthRecord, at_us: int, place: Place, attempt: str) -> None:
+    """An attempt's place could not be cleaned: once for the node, however many of its GPUs that were."""
+    key, own = f"scrub/{attempt}/{place[0]}", (place[1],) if place[1] else ()
+    before = record.failed.get(key)
+    devices = tuple(sorted({*own, *(before.devices if before else ())}))
+    record.failed[key] = Failed(node=place[0], devices=devices, at_us=at_us, sort="scrub")
+
+
+def _certified(record: HealthRecord, entry: Recorded, value: NodeCertificate) -> None:
+    if any(proof.passed is False and proof.code in BROKEN for proof in value.proofs):
+        record.failed[f"certificate/{value.certificate}"] = Failed(
+            node=record.node(value.node), devices=(), at_us=entry.fact.valid_from,
+            sort="qualification",
+        )  # fmt: skip
 
 
 def _remedy(record: HealthRecord, entry: Recorded, value: Remedy) -> None:
@@ -480,6 +516,7 @@ _TAKERS: dict[str, _Taker] = {
         (Paged, _paged),
         (MaintenanceWindow, _window),
         (JobBlamed, _blamed),
+        (NodeCertificate, _certified),
     )
 }
 KINDS_READ = tuple(_TAKERS)

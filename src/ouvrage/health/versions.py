@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
-_CANDIDATE = re.compile(r"[-.]?(rc|alpha|beta)[.]?(?=[0-9])")
+_CANDIDATE = re.compile(r"[-.~]?(rc|alpha|beta)[.]?(?=[0-9])")
 _PARTS = re.compile(r"([^0-9]*)([0-9]*)")
 _Key = tuple[tuple[tuple[int, ...], int], ...]
 

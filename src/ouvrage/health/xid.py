@@ -7,6 +7,7 @@ the lines of 45. What a program's fault on several GPUs at once says is said fir
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,8 +75,9 @@ def log_findings(faults: Sequence[Merged], rules: Rules) -> list[Finding]:
     like: dict[tuple[Any, ...], list[Merged]] = {}
     for fault in faults:
         like.setdefault((fault.device, *_sort(fault)), []).append(fault)
+    met = _Met(faults)
     return [
-        *(finding for same in like.values() for finding in _alone(same, faults, rules)),
+        *(finding for same in like.values() for finding in _alone(same, met, rules)),
         *_heaviest(faults, rules),
         *(f for rule in rules.xids.repeats for f in _again(rule, faults, rules.xids)),
         *_often(faults, rules),
@@ -112,14 +114,14 @@ def _by_nvlink(fault: Merged, table: XidTable) -> str:
     return "watch" if watched else rule.nonfatal
 
 
-def _alone(same: Sequence[Merged], faults: Sequence[Merged], rules: Rules) -> Iterator[Finding]:
+def _alone(same: Sequence[Merged], met: _Met, rules: Rules) -> Iterator[Finding]:
     fault, table = same[-1], rules.xids
     if fault.code == 154 and fault.first.recovery is not None:
         return  # the heaviest of them speaks for all
-    spread = [_one_program(each, faults, table) for each in same]
-    action = table.actions["app"] if all(spread) else action_for(fault, table)
+    spread = _spread(same, met, table)
+    action = table.actions["app"] if spread else action_for(fault, table)
     belief = Belief.LOST if fault.code == LOST else Belief.XID
-    reason = _words(same, action, table, max(spread) if all(spread) else 0)
+    reason = _words(same, action, table, spread)
     yield asked(action, belief, _rule(fault), reason, fault.device, _evidence(same))
 
 
@@ -163,21 +165,53 @@ def _words(same: Sequence[Merged], action: Action, table: XidTable, spread: int)
     return f"{what}: {action.words}"
 
 
-def _one_program(fault: Merged, faults: Sequence[Merged], table: XidTable) -> int:
+class _Met:
+    """Faults with a code by the moment of their first lines: a day may hold thousands, and each look asks of each of them."""
+
+    def __init__(self, faults: Sequence[Merged]) -> None:
+        self._timed: dict[int, list[tuple[int, int]]] = {}
+        self._timeless: dict[int, list[Merged]] = {}
+        self._faults = faults
+        for at, fault in enumerate(faults):
+            if fault.kind == "xid" and fault.first_us is not None:
+                self._timed.setdefault(fault.code, []).append((fault.first_us, at))
+            elif fault.kind == "xid":
+                self._timeless.setdefault(fault.code, []).append(fault)
+        for times in self._timed.values():
+            times.sort()
+
+    def near(self, fault: Merged, within_us: int) -> Iterator[Merged]:
+        """The faults of the same code that came at the same moment as this one, itself among them."""
+        times, moment = self._timed.get(fault.code, []), fault.first_us
+        begin = 0 if moment is None else bisect_left(times, (moment - within_us, 0))
+        end = len(times) if moment is None else bisect_left(times, (moment + within_us + 1, 0))
+        yield from (self._faults[at] for _, at in times[begin:end])
+        yield from self._timeless.get(fault.code, ())
+
+
+def _spread(same: Sequence[Merged], met: _Met, table: XidTable) -> int:
+    """On how many GPUs at most one program met these at once; 0 where one of them was met on too few."""
+    most = 0
+    for each in same:
+        found = _one_program(each, met, table)
+        if not found:
+            return 0
+        most = max(most, found)
+    return most
+
+
+def _one_program(fault: Merged, met: _Met, table: XidTable) -> int:
     """On how many GPUs one program met this code at the same moment; 0 where on too few."""
     rule = table.one_program
     if fault.kind != "xid" or fault.code not in rule.codes or not fault.programs:
         return 0
     names = {_name(program) for program in fault.programs} - {""}
-    met = {
+    where = {
         other.device
-        for other in faults
-        if other.kind == "xid"
-        and other.code == fault.code
-        and names & {_name(program) for program in other.programs}
-        and _close(fault, other, rule.within_us)
+        for other in met.near(fault, rule.within_us)
+        if names & {_name(program) for program in other.programs}
     }
-    return len(met) if len(met) >= rule.gpus else 0
+    return len(where) if len(where) >= rule.gpus else 0
 
 
 def _name(program: str) -> str:
@@ -217,8 +251,14 @@ def _heavy(fault: Merged, table: XidTable) -> int:
 def _again(rule: Repeat, faults: Sequence[Merged], table: XidTable) -> Iterator[Finding]:
     """Groups of faults that a rule of repeats holds against a GPU; at most one a GPU."""
     ours = [f for f in faults if f.kind == "xid" and f.code in rule.codes and f.device]
+    where: dict[tuple[int, str, str], set[str | None]] = {}
+    for fault in ours:
+        for whose in _whose(fault):
+            where.setdefault(whose, set()).add(fault.device)
     for device in sorted({f.device for f in ours if f.device}):
-        met = [f for f in ours if f.device == device and not _elsewhere(f, ours)]
+        met = [
+            f for f in ours if f.device == device and not any(len(where[w]) > 1 for w in _whose(f))
+        ]
         group = _group(rule, met)
         if group:
             reason = (
@@ -231,21 +271,16 @@ def _again(rule: Repeat, faults: Sequence[Merged], table: XidTable) -> Iterator[
             )  # fmt: skip
 
 
-def _elsewhere(fault: Merged, faults: Sequence[Merged]) -> bool:
-    """Whether the program or the owner of this fault met the same code on another GPU as well."""
-    return any(
-        other.device != fault.device
-        and other.code == fault.code
-        and (
-            fault.tenants & other.tenants
-            or {_name(p) for p in fault.programs} & {_name(p) for p in other.programs}
-        )
-        for other in faults
-    )
+def _whose(fault: Merged) -> Iterator[tuple[int, str, str]]:
+    """The programs and owners that met a fault's code: where one of them met it on another GPU as well, it is theirs."""
+    yield from ((fault.code, "program", _name(program)) for program in fault.programs)
+    yield from ((fault.code, "owner", tenant) for tenant in fault.tenants)
 
 
 def _group(rule: Repeat, faults: Sequence[Merged]) -> list[Merged]:
     """The last faults within the window that fulfil the rule, or none."""
+    if len({tenant for f in faults for tenant in f.tenants}) < rule.tenants:
+        return []
     for at in range(len(faults), 0, -1):
         last = faults[at - 1]
         window = [f for f in faults[:at] if _close(f, last, rule.window_us)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ouvrage.model import (
     assets,
+    bringup,
     builds,
     cash,
     closings,
@@ -107,6 +108,7 @@ OTHER_KINDS: tuple[type, ...] = (
     ingest.TelemetryDropped,
     *health.HEALTH,
     *builds.BUILDS,
+    *bringup.BRINGUP,
     power.PowerOrdered,
     dues.LeaseCharge,
     dues.Payment,

@@ -169,7 +169,24 @@ class ClusterRate:
     plan: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlaced:
+    """Job ``job`` of ``cluster`` held a place for ``attempt`` of this platform's own, submitted at ``submit_us``.
+
+    The attempt's lease is billed; what accounting says of the job is a second source of its time, and no second bill.
+    """
+
+    KIND: ClassVar[str] = "cluster.placed"
+    VERSION: ClassVar[int] = 1
+
+    cluster: str
+    job: str
+    submit_us: int
+    attempt: str
+
+
 FLEET: tuple[type, ...] = (
+    ClusterPlaced,
     ClusterJobUse,
     ClusterNode,
     ClusterAccount,

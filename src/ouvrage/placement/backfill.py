@@ -49,22 +49,26 @@ def _within(needs: Needs, model: str, spare: Amounts) -> bool:
     )
 
 
-def earliest(room: Room, needs: Needs, now_us: int) -> tuple[int, Amounts] | None:
-    """From when at the latest ``needs`` fit into a room, and what is free then; None where nothing says."""
+def earliest(
+    room: Room, needs: Needs, now_us: int, lasts_us: int | None = None
+) -> tuple[int, Amounts] | None:
+    """From when at the latest ``needs`` fit into a room for so long (None: for ever), and what is free then; None where nothing says."""
     for at, free in room.later(now_us):
         model = free.model_for(needs)
         if model is not None:
             spare = free.copy()
             spare.add(amounts_of(needs, model), -1)
-            return at, spare
+            return room.node.clear_from(at, lasts_us), spare
     return None
 
 
-def promise(job: Waiting, rooms: Iterable[Room], now_us: int) -> Promise | None:
+def promise(
+    job: Waiting, rooms: Iterable[Room], now_us: int, lasts_us: int | None = None
+) -> Promise | None:
     """Keep for a job the room where it can start soonest; of several without a known moment, the fullest in what it needs."""
     best: tuple[tuple[int, int, int, str], Promise] | None = None
     for room in rooms:
-        found = earliest(room, job.needs, now_us)
+        found = earliest(room, job.needs, now_us, lasts_us)
         spare = _left(room.free, job.needs) if found is None else found[1]
         at = None if found is None else found[0]
         missing = [max(0, n - room.free.of(r, job.needs.gpu)) for r, n in asked(job.needs).items()]

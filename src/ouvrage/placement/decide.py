@@ -20,6 +20,8 @@ from ouvrage.placement.reach import Reach, reach
 from ouvrage.placement.snapshot import HOLDS, Lease, Needs, Snapshot, Waiting
 from ouvrage.placement.why import Why
 
+_MAINTAINED = "placement/maintenance"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
@@ -76,12 +78,12 @@ class Blocked:
 class Kind:
     """What jobs of the same needs share in one plan: where they could run, by when it is known not to fit, what lacks."""
 
-    __slots__ = ("hopeless", "lack", "reach")
+    __slots__ = ("hopeless", "lacks", "reach")
 
     def __init__(self, reach: Reach) -> None:
         self.reach = reach
         self.hopeless: set[int | None] = set()
-        self.lack: tuple[str, dict[str, Any]] | None = None
+        self.lacks: dict[int | None, tuple[str, dict[str, Any]]] = {}
 
 
 class Planning:
@@ -102,13 +104,14 @@ class Planning:
         self._preempt: list[Preempt] = []
         self._waits: list[Why] = []
         self._noticed: set[str] = set()
+        self._maintained = any(node.windows for node in snapshot.nodes)
         self._turned_over = now_us + snapshot.policy.turnover_us
 
     def plan(self) -> Plan:
         """Make it."""
         ready: list[Waiting] = []
         for job in sorted(self.snapshot.waiting, key=lambda job: job.job):
-            kept = _kept_back(job, self.now_us)
+            kept = kept_back(job, self.now_us)
             if kept is None:
                 ready.append(job)
             else:
@@ -129,6 +132,16 @@ class Planning:
         by = self.now_us + job.time_limit_us + job.grace_us + policy.turnover_us
         return by if until_us is None else min(by, until_us)
 
+    def lasts_us(self, job: Waiting) -> int | None:
+        """How long a job of the open queue keeps its place at most; None where nothing says so."""
+        by = self.by_us(job)
+        return None if by is None else by - self.now_us
+
+    def _clear(self, room: Room, by: int | None) -> bool:
+        """Whether what begins now and has gone by a moment is over before the node's next maintenance."""
+        lasts = None if by is None else by - self.now_us
+        return room.node.clear_from(self.now_us, lasts) == self.now_us
+
     def grant(self, needs: Needs, until_us: int | None) -> Placed | Why:
         """A place for a term lease, once ``plan`` was made: it takes nothing from jobs that wait before it."""
         asking = Waiting(job="", project="", org="", needs=needs, submitted_us=self.now_us)
@@ -136,10 +149,11 @@ class Planning:
         if able.code is not None:
             return Why(job="", code=able.code, detail=able.detail)
         by = None if until_us is None else until_us + self.snapshot.policy.turnover_us
-        found = self._find(asking, by)
+        # A lease without an end promises none: it may stand when a window begins, and what would run in it waits.
+        found = self._find(asking, by, whole=by is None)
         if found is not None:
             return self._take(needs, *found, by)
-        code, detail = self._lack(asking)
+        code, detail = self._lack(asking, by)
         if code == "placement/behind":
             detail = {"ahead": len(self.blocked)}
         return Why(job="", code=code, detail=detail)
@@ -164,6 +178,12 @@ class Planning:
         """Whether a node is kept for another job than this."""
         kept = self._promised.get(node)
         return kept is not None and kept.job.job != job
+
+    def closed(self, room: Room, job: Waiting) -> tuple[int, int] | None:
+        """The next window of a node that a job would run into, None where it would not."""
+        if self._clear(room, self.by_us(job)):
+            return None
+        return next(each for each in room.node.windows if each[1] > self.now_us)
 
     # A lease's own queue
 
@@ -214,6 +234,8 @@ class Planning:
         if model is None:
             return self._lease_busy(job, room)
         by = self.by_us(job, lease.until_us)
+        if not self._clear(room, by):
+            return Why(job=job.job, code=_MAINTAINED, detail=self._window([room], job, by))
         placed = room.place(job.needs, model, by)
         self._start(job, placed, lease.lease, by, "first in its lease's own queue")
         return None
@@ -264,8 +286,13 @@ class Planning:
         self._start(job, self._take(job.needs, *found, by), None, by, why)
         return True
 
-    def _find(self, job: Waiting, by: int | None) -> tuple[Room, str] | None:
-        """The room to use for something that has gone by a moment, and which GPUs; no promise is made worse."""
+    def _find(
+        self, job: Waiting, by: int | None, *, whole: bool = False
+    ) -> tuple[Room, str] | None:
+        """The room to use for something that has gone by a moment, and which GPUs; no promise is made worse.
+
+        ``whole``: it may stand through maintenance.
+        """
         best: tuple[tuple[int, int, int, str], Room, str] | None = None
         for group in self.reach(job).groups:
             if group.best.model_for(job.needs) is None:
@@ -276,6 +303,8 @@ class Planning:
                     continue
                 kept = self._promised.get(room.node.node)
                 if kept is not None and not kept.allows(job.needs, model, by):
+                    continue
+                if not whole and not self._clear(room, by):
                     continue
                 rank = _tightness(room)
                 if best is None or rank < best[0]:
@@ -295,7 +324,7 @@ class Planning:
 
     def _promise(self, job: Waiting, victims: dict[str, list[Victim]]) -> None:
         open_rooms = [r for r in self.reach(job).rooms if r.node.node not in self._promised]
-        made = promise(job, open_rooms, self.now_us)
+        made = promise(job, open_rooms, self.now_us, self.lasts_us(job))
         if made is None:
             return
         made = self._interrupt(job, open_rooms, victims, made)
@@ -311,6 +340,8 @@ class Planning:
         for room in rooms:
             node = room.node.node
             making = make_room(job, room, victims.get(node, []), self._turned_over)
+            if making and room.node.clear_from(making.at_us, self.lasts_us(job)) > making.at_us:
+                continue  # nobody is interrupted for what could not start then
             if making and (made.at_us is None or making.at_us + worth <= made.at_us):
                 options.append((making.cost, node, room, making))
         if not options:
@@ -328,10 +359,10 @@ class Planning:
         """One reason for each job that is blocked, by what is free once everything has started."""
         for blocked in self.blocked:
             job = blocked.job
-            kind = self._kind(job)
-            if kind.lack is None:
-                kind.lack = self._lack(job)
-            code, detail = kind.lack
+            kind, by = self._kind(job), self.by_us(job) if self._maintained else None
+            if by not in kind.lacks:
+                kind.lacks[by] = self._lack(job, by)
+            code, detail = kind.lacks[by]
             told = {**detail, "ahead": blocked.ahead, "ahead_own": blocked.ahead_own, "by": None}
             kept = self.promises.get(job.job)
             if kept is None:
@@ -342,18 +373,33 @@ class Planning:
             owner = {"node": kept.room.node.node}
             self._waits.append(Why(job=job.job, code=code, detail=told, owner=owner))
 
-    def _lack(self, job: Waiting) -> tuple[str, dict[str, Any]]:
+    def _lack(self, job: Waiting, by: int | None) -> tuple[str, dict[str, Any]]:
         groups = self.reach(job).groups
         short = lack(job.needs, [group.best for group in groups])
         if short is not None:
             detail = _lacking(short.resource, short.needed, job.needs, free=short.most)
             return f"placement/waits-{short.resource}", detail
-        fits = any(
-            group.best.model_for(job.needs) is not None
-            and any(room.free.model_for(job.needs) is not None for room in group.rooms)
+        fits = [
+            room
             for group in groups
-        )
-        return "placement/behind" if fits else "placement/waits-together", {}
+            if group.best.model_for(job.needs) is not None
+            for room in group.rooms
+            if room.free.model_for(job.needs) is not None
+        ]
+        if not fits:
+            return "placement/waits-together", {}
+        if any(self._clear(room, by) for room in fits):
+            return "placement/behind", {}
+        return _MAINTAINED, self._window(fits, job, by)
+
+    def _window(self, rooms: list[Room], job: Waiting, by: int | None) -> dict[str, Any]:
+        """What keeps a job back from rooms where it fits: the last moment by which it had to be gone, when one of them is open again."""
+        now, lasts = self.now_us, None if by is None else by - self.now_us
+        begin = [
+            next(from_us for from_us, to_us in room.node.windows if to_us > now) for room in rooms
+        ]
+        over = min(room.node.clear_from(now, lasts) for room in rooms)
+        return {"from": max(begin), "to": over, "limit_us": job.time_limit_us}
 
 
 def _preempted(victim: Victim, job: Waiting) -> Preempt:
@@ -381,7 +427,7 @@ def _lacking(resource: str, needed: int, needs: Needs, **more: int | None) -> di
     return {"resource": resource, "needed": needed, **gpu, **more}
 
 
-def _kept_back(job: Waiting, now_us: int) -> Why | None:
+def kept_back(job: Waiting, now_us: int) -> Why | None:
     """Why a job may not even be tried; of several reasons the first in the order of ``HOLDS``."""
     if job.holds:
         hold = min(job.holds, key=lambda hold: (HOLDS.index(hold.kind), hold.words))

@@ -28,11 +28,15 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnNode:
-    """A node the job could run on: what it lacks there now; ``kept`` says that it is kept for a job that is before."""
+    """A node the job could run on: what it lacks there now; ``kept`` says that it is kept for a job that is before.
+
+    ``closed`` is the next window of maintenance, where the job would run into it if it started now.
+    """
 
     node: str
     lacks: tuple[Missing, ...]
     kept: bool
+    closed: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ class Explanation:
                     "node": each.node,
                     "lacks": [_missing_json(lack) for lack in each.lacks],
                     "kept": each.kept,
+                    "maintenance": each.closed and [utc_text(at) for at in each.closed],
                 }
                 for each in self.nodes
             ]
@@ -126,6 +131,7 @@ def explained(job: Waiting, planning: Planning, made: Plan) -> Explanation:
                 node=room.node.name,
                 lacks=_missing(job.needs, (room,)),
                 kept=planning.kept_for_another(room.node.node, job.job),
+                closed=planning.closed(room, job),
             )
             for room in rooms
         ),
@@ -149,6 +155,8 @@ def _latest(job: Waiting, planning: Planning, why: Why | None) -> tuple[int | No
     if why is None:
         return planning.now_us, "it starts now"
     by = why.detail.get("by")
+    if why.code == "placement/maintenance":
+        return by or why.detail["to"], "the maintenance that it would run into is over then"
     if by is not None:
         where = "in its lease" if job.lease else "on the node that is kept for it"
         return (

@@ -1,26 +1,36 @@
 """What must hold over the facts about work, whatever happened to servers and runners meanwhile.
 
 Decides from the order in which facts were recorded: an attempt is ordered before anything else is known of it and ends at most once; a job has one
-attempt at a time; no GPU and no core is given to two at once. The clocks of nodes are not relied on.
+attempt at a time; no GPU and no core is given to two at once. The clocks of nodes are not relied on. Cores that a Slurm
+gave out are its own to share, as its owner set it up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ouvrage.ledger.facts import Recorded
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.law_book import where_of
 from ouvrage.ledger.laws import Law
 from ouvrage.ledger.view import in_force
+from ouvrage.model.fleet import ClusterPlaced
 from ouvrage.model.selling import LeaseEnded, LeaseGranted, Placed
 from ouvrage.model.work import AttemptEnded, AttemptOrdered, JobEnded, JobSubmitted
 
 Found = Iterator[tuple[str, str]]
 _KINDS = {
     kind.KIND
-    for kind in (JobSubmitted, JobEnded, AttemptOrdered, AttemptEnded, LeaseGranted, LeaseEnded)
+    for kind in (
+        JobSubmitted,
+        JobEnded,
+        AttemptOrdered,
+        AttemptEnded,
+        LeaseGranted,
+        LeaseEnded,
+        ClusterPlaced,
+    )
 }
 
 
@@ -118,7 +128,9 @@ def _exclusive(records: Sequence[Recorded]) -> Found:
     outside, inside = _Held(), dict[str, _Held]()
     terms: set[str] = set()
     where: dict[str, _Held] = {}
-    for entry, value in _told(records):
+    told = list(_told(records))
+    by_slurm = {value.attempt for _, value in told if isinstance(value, ClusterPlaced)}
+    for entry, value in told:
         found: Iterator[str] = iter(())
         if isinstance(value, LeaseGranted) and value.kind == "term":
             terms.add(value.lease)
@@ -130,7 +142,8 @@ def _exclusive(records: Sequence[Recorded]) -> Found:
             leased = value.lease in terms
             held = inside.setdefault(value.lease, _Held()) if leased else outside
             where[value.attempt] = held
-            found = held.take(value.attempt, value.placed)
+            placed = replace(value.placed, cpus=()) if value.attempt in by_slurm else value.placed
+            found = held.take(value.attempt, placed)
         elif isinstance(value, AttemptEnded) and value.attempt in where:
             where.pop(value.attempt).leave(value.attempt)
         yield from ((where_of(entry), words) for words in found)
@@ -177,7 +190,7 @@ LAWS: tuple[Law, ...] = (
     ),
     Law(
         name="work/exclusive",
-        statement="no GPU and no core is given to two leases or attempts at once",
+        statement="no GPU is given to two leases or attempts at once, nor a core where no Slurm gives them out",
         check=_exclusive,
     ),
     Law(

@@ -31,6 +31,7 @@ class Node:
     """A machine: ``cpus`` are the numbers of its usable cores, memory and scratch in MiB.
 
     ``fenced``: nothing is placed here. ``listed`` False: nothing but work in leases that stand here already.
+    ``windows`` of maintenance, from and to, soonest first: nothing is placed here that may still run when one begins.
     """
 
     node: str
@@ -42,6 +43,16 @@ class Node:
     listed: bool = True
     fenced: bool = False
     isolations: tuple[str, ...] = ("sandbox",)
+    windows: tuple[tuple[int, int], ...] = ()
+
+    def clear_from(self, at_us: int, lasts_us: int | None) -> int:
+        """From when on something that lasts so long (None: for ever) is over before the next window begins."""
+        for from_us, to_us in self.windows:
+            if to_us > at_us:
+                if lasts_us is not None and at_us + lasts_us <= from_us:
+                    break
+                at_us = to_us
+        return at_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ouvrage.base.time import utc_text
+from ouvrage.pricing.words import duration
 
 Detail = Mapping[str, Any]
 NOTHING: Detail = {}
@@ -97,6 +98,18 @@ def _paused(detail: Detail) -> str:
     return f"is tried again at {utc_text(detail['at'])}"
 
 
+def _maintenance(detail: Detail) -> str:
+    own = (
+        "it has no time limit"
+        if detail["limit_us"] is None
+        else f"its time limit is {duration(detail['limit_us'])}"
+    )
+    return (
+        f"would run into maintenance: {own}, and where it fits it has to have gone by"
+        f" {utc_text(detail['from'])}, or waits until {utc_text(detail['to'])}"
+    )
+
+
 def _said(detail: Detail) -> str:
     return str(detail["words"])
 
@@ -122,6 +135,7 @@ WORDS: dict[str, Callable[[Detail], str]] = {
     "placement/fenced": lambda _: "the nodes where it fits are withheld from new work for now",
     "placement/unlisted": lambda _: "the nodes where it fits take no new work",
     "placement/notice": lambda d: f"other work was asked to make room{_when(d)}",
+    "placement/maintenance": _maintenance,
     "placement/waits-gpu": _waits("gpu"),
     "placement/waits-cpu": _waits("cpu"),
     "placement/waits-memory": _waits("memory"),
@@ -130,5 +144,29 @@ WORDS: dict[str, Callable[[Detail], str]] = {
         f"each thing it needs is free, but not all on one node{_when(d)}"
     ),
     "placement/behind": _behind,
+    **dict.fromkeys(
+        (
+            "slurm/new",
+            "slurm/resources",
+            "slurm/priority",
+            "slurm/dependency",
+            "slurm/held",
+            "slurm/begin",
+            "slurm/nodes",
+            "slurm/reservation",
+            "slurm/partition",
+            "slurm/too-long",
+            "slurm/too-large",
+            "slurm/licenses",
+            "slurm/cleaning",
+            "slurm/prolog",
+            "slurm/launch",
+            "slurm/limit",
+            "slurm/other",
+            "slurm/away",
+            "slurm/refused",
+        ),
+        _said,
+    ),
 }
 """Every code, and how its figures are put into words."""

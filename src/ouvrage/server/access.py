@@ -19,7 +19,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from ouvrage.server.authorise import ACTIONS, NODE, PUBLIC, SELF
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.engine import Embedded
+from ouvrage.server.engine import Engine
 from ouvrage.server.errors import Refused, bad_request, may_not, who_are_you
 from ouvrage.server.gate import Gate
 from ouvrage.server.identify import actor_by_bearer
@@ -53,7 +53,7 @@ def limits_of(request: Request) -> Limits:
     return request.app.state.limits
 
 
-def engine_of(request: Request) -> Embedded:
+def engine_of(request: Request) -> Engine:
     """The engine of this process."""
     return request.app.state.engine
 
@@ -72,13 +72,13 @@ async def _platform(request: Request) -> Platform:
     return platform_of(request)
 
 
-async def _engine(request: Request) -> Embedded:
+async def _engine(request: Request) -> Engine:
     return engine_of(request)
 
 
 # What only looks something up is a coroutine: a thread for it would take longer than it does.
 PlatformDep = Annotated[Platform, Depends(_platform)]
-EngineDep = Annotated[Embedded, Depends(_engine)]
+EngineDep = Annotated[Engine, Depends(_engine)]
 
 
 def stranger(request: Request, platform: PlatformDep) -> None:
@@ -178,7 +178,8 @@ async def once(
     ],
 ) -> Once:
     """The request as one that may be sent twice; 400 without a key."""
-    where = f"{request.method} {request.url.path}"
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    where = f"{request.method} {asked}"
     return Once(platform=platform, actor=actor, key=key, where=where)
 
 
@@ -201,8 +202,13 @@ async def page(
     if cursor is None:
         return Page(limit=limit, after="")
     try:
-        after = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
-        return Page(limit=limit, after=after.decode("ascii"))
+        place = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
+        after = place.decode("ascii")
+        if not after.isprintable():
+            raise ValueError(
+                "no place of ours holds a control character, and a database refuses some"
+            )
+        return Page(limit=limit, after=after)
     except (binascii.Error, UnicodeError, ValueError) as error:
         raise bad_request(
             "list/cursor",

@@ -20,12 +20,12 @@ from starlette.responses import JSONResponse
 from ouvrage import __version__
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Platform, Settings
-from ouvrage.server.engine import Embedded
+from ouvrage.server.engine import Embedded, Engine
 from ouvrage.server.errors import Refused, bad_request, status_of, unreadable
 from ouvrage.server.gate import Gate
 from ouvrage.server.given import Given
 from ouvrage.server.intake import Intake, free_of
-from ouvrage.server.limits import Limits
+from ouvrage.server.limits import Limits, Open
 from ouvrage.server.loops import at_work
 from ouvrage.server.middleware import Guard, refusal
 from ouvrage.server.services.audit import note_refusal
@@ -96,7 +96,7 @@ def make_app(platform: Platform) -> FastAPI:
     """The application that serves a platform."""
     # Alone on its state, a server takes over at once what one before it had claimed and was killed with.
     token = platform.ids() if platform.limits.several else "alone"
-    engine = Embedded(platform=platform, token=token)
+    engine = engine_of(platform, token)
     intake, uses = intake_for(platform), Uses(platform)
     app = routes_app(platform.settings, lambda _: at_work(platform, engine, intake, uses))
     app.state.platform = platform
@@ -105,11 +105,21 @@ def make_app(platform: Platform) -> FastAPI:
     app.state.gate = Gate()
     app.state.intake = intake
     app.state.limits = Limits(platform.monotonic)
+    app.state.open = Open()
     app.state.provider = _provider(platform)
     app.state.uses = uses
     app.state.tunnels = Tunnels(platform.ids, lambda node: elsewhere(platform, node, token))
     app.state.services = Services(app.state.tunnels, platform.monotonic)
     return app
+
+
+def engine_of(platform: Platform, token: str) -> Engine:
+    """Who gives out places: this platform itself, or the Slurm that its owner named. What speaks to that is loaded only then."""
+    if platform.settings.slurm is None:
+        return Embedded(platform=platform, token=token)
+    from ouvrage.server.slurm.engine import on_slurm
+
+    return on_slurm(platform, token, platform.settings.slurm)
 
 
 def intake_for(platform: Platform) -> Intake:

@@ -17,6 +17,7 @@ from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.base.errors import OuvrageError
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.server.context import Oidc, Settings
+from ouvrage.server.slurm.settings import SlurmSettings
 
 NAME = "server.toml"
 ELSEWHERE = Path("/etc/ouvrage")
@@ -44,10 +45,11 @@ class SessionsTable(_Table):
 
 
 class LimitsTable(_Table):
-    """``[limits]``: how often one user or node may ask, in a second and at once."""
+    """``[limits]``: how often one user or node may ask, in a second and at once, and how many connections one organisation keeps open."""
 
     requests_a_second: Annotated[int, Field(ge=1, le=10_000)] = 50
     requests_at_once: Annotated[int, Field(ge=1, le=100_000)] = 200
+    streams_of_one: Annotated[int, Field(ge=1, le=10_000)] = 128
 
 
 class PublicTable(_Table):
@@ -62,6 +64,20 @@ class WebhooksTable(_Table):
     allow: list[str] = []
 
 
+class SlurmTable(_Table):
+    """``[slurm]``: the Slurm that gives out places, instead of this platform itself; see ``SlurmSettings``."""
+
+    rest: Annotated[str, Field(pattern=r"^http://[^/?#@]+/?$")]
+    user: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")] = "ouvrage"
+    places: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/var/lib/ouvrage-places"
+    conf: str | None = None
+    partition: str | None = None
+    qos: str | None = None
+    interruptible_qos: str | None = None
+    partitions: dict[str, str] = {}
+    accounts: dict[str, str] = {}
+
+
 class File(_Table):
     """All of ``server.toml``."""
 
@@ -71,6 +87,7 @@ class File(_Table):
     sessions: SessionsTable = SessionsTable()
     limits: LimitsTable = LimitsTable()
     webhooks: WebhooksTable = WebhooksTable()
+    slurm: SlurmTable | None = None
 
 
 def configured(state: Path, *, secure: bool, behind_proxy: bool) -> Settings:
@@ -86,9 +103,11 @@ def configured(state: Path, *, secure: bool, behind_proxy: bool) -> Settings:
         session_us=file.sessions.days * DAY,
         requests_a_second=file.limits.requests_a_second,
         requests_at_once=file.limits.requests_at_once,
+        streams_of_one=file.limits.streams_of_one,
         public_page=file.public.page,
         hook_networks=tuple(_network(each, path) for each in file.webhooks.allow),
         oidc=_provider(file.oidc, path) if file.oidc else None,
+        slurm=SlurmSettings(**file.slurm.model_dump()) if file.slurm else None,
     )
 
 

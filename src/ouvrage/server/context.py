@@ -15,6 +15,8 @@ from typing import Literal
 from ouvrage.adapters.posting import Network
 from ouvrage.base.time import DAY, HOUR
 from ouvrage.server.health_book import HealthBook
+from ouvrage.server.silence import Silence
+from ouvrage.server.slurm.settings import SlurmSettings
 from ouvrage.server.wakes import Wakes
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import Store
@@ -49,7 +51,7 @@ class Settings:
     """What an owner may set; lengths of time in microseconds, rates per second, sizes in bytes.
 
     ``password_cost`` is argon2's (memory in KiB, passes, lanes): OWASP's minimum for argon2id. ``public_page`` opens the page of
-    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``hook_networks`` are where webhooks may lead beside the open Internet. ``asked_…`` bound what one user asks of services.
+    offers to everybody; ``secure`` says that browsers reach the server by HTTPS, so that cookies demand it. ``hook_networks`` are where webhooks may lead beside the open Internet. ``asked_…`` bound what one user asks of services. ``slurm``: who gives out places instead of this platform.
     """
 
     session_idle_us: int = 12 * HOUR
@@ -65,6 +67,7 @@ class Settings:
     strangers_at_once: float = 60.0
     asked_a_second: float = 500.0
     asked_at_once: float = 1000.0
+    streams_of_one: int = 128
     body_bytes: int = 1 << 20
     public_page: bool = False
     secure: bool = False
@@ -72,6 +75,7 @@ class Settings:
     hook_networks: tuple[Network, ...] = ()
     oidc: Oidc | None = None
     rented: Rented | None = None
+    slurm: SlurmSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,7 @@ class Platform:
     limits: WorkLimits = field(default_factory=WorkLimits)
     wakes: Wakes = field(default_factory=Wakes)
     health: HealthBook = field(default_factory=HealthBook)
+    silence: Silence = field(default_factory=Silence)
     shared_dir: Path | None = None
     """Where several servers on one database keep the logs and files of jobs; None: in ``state_dir``."""
 

@@ -2,7 +2,7 @@
 
 Decides nothing about order or places (``placement`` does); it carries plans out. A start is recorded, with its place, in the same
 transaction as the plan that it follows from, before any runner can ask for it; so that whatever breaks afterwards, each attempt is
-known and none is made twice. Slurm is to be a second engine behind the same port.
+known and none is made twice. Slurm is a second engine behind the same port (``slurm.engine``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ouvrage.server.recording import stated
 from ouvrage.server.services.attempts import End, end, end_job
 from ouvrage.server.services.holds import ALWAYS, hopeless
 from ouvrage.server.services.leasing import end_lease
-from ouvrage.server.services.snapshots import Holding, snapshot_of
+from ouvrage.server.services.snapshots import Holding, snapshot_of, windows_ahead
 from ouvrage.server.services.strangers import waits_for_proof
 from ouvrage.server.wakes import ENGINE
 from ouvrage.store.platform.claims import take_claim
@@ -53,7 +53,13 @@ class Observed:
 
 
 class Engine(Protocol):
-    """What the platform asks of whatever runs jobs. Each may be asked again without harm."""
+    """What the platform asks of whatever runs jobs. Each may be asked again without harm.
+
+    ``token`` names this process among several servers; ``holding`` says what may not start, money among it.
+    """
+
+    token: str
+    holding: list[Holding]
 
     def submit(self, tx: Transaction, job: JobRow) -> None:
         """Take a job that was just recorded; it is placed when the engine next looks."""
@@ -75,6 +81,10 @@ class Engine(Protocol):
         """Why a job waits; None where it doesn't."""
         ...
 
+    def close(self) -> None:
+        """Let go of connections; it is not asked any more."""
+        ...
+
 
 @dataclass(slots=True)
 class Embedded:
@@ -93,16 +103,12 @@ class Embedded:
     def withhold(self, tx: Transaction, node: str, device: str | None) -> None:
         """Nothing more than the fence's row: every look sees it."""
 
+    def close(self) -> None:
+        """It holds none."""
+
     def cancel(self, tx: Transaction, job: JobRow, *, why: str, reason: str) -> None:
         """End a job."""
-        if job.over:
-            return
-        running = [each for each in open_attempts(tx.connection) if each.job == job.job]
-        for attempt in running:
-            stop(self.platform, tx, attempt, why=why, reason=reason)
-        left = job_of(tx.connection, job.job)
-        if left is not None and left.state == "waiting":
-            end_job(self.platform, tx, left, "cancelled", f"job/{why.replace(' ', '-')}", reason)
+        cancel_job(self.platform, tx, job, why=why, reason=reason)
 
     def observe(self) -> Observed:
         """One plan, carried out in one transaction, by one server process at a time."""
@@ -116,10 +122,13 @@ class Embedded:
                 tx.connection, PLACEMENT, self.token, now_us=tx.now_us, for_us=for_us
             ):
                 return Observed()
+            windows = windows_ahead(platform, tx.connection, tx.now_us)
             waiting = jobs_in(tx.connection, ("waiting",))
             refused = self._refuse(tx, waiting)
             left = [job for job in waiting if job.job not in refused]
-            snapshot = snapshot_of(tx.connection, tx.now_us, platform.limits, self.holding, left)
+            snapshot = snapshot_of(
+                tx.connection, tx.now_us, platform.limits, self.holding, left, windows
+            )
             made = plan(snapshot, tx.now_us) if snapshot.waiting else Plan()
             nodes = self._carry_out(tx, made)
             stopped = self._interrupt(tx, made.preempt)
@@ -137,7 +146,9 @@ class Embedded:
             return None
         platform = self.platform
         now = platform.clock()
-        made = plan(snapshot_of(connection, now, platform.limits, self.holding), now)
+        windows = windows_ahead(platform, connection, now)
+        stands = snapshot_of(connection, now, platform.limits, self.holding, windows=windows)
+        made = plan(stands, now)
         return next((why for why in made.waits if why.job == job.job), None)
 
     def _refuse(self, tx: Transaction, waiting: Sequence[JobRow]) -> set[str]:
@@ -155,31 +166,11 @@ class Embedded:
         job = job_of(tx.connection, start.job)
         if job is None or job.state != "waiting":
             raise RuntimeError(f"a plan starts {start.job}, which does not wait")
-        attempt, lease = self.platform.ids(), start.lease or self.platform.ids()
+        lease = start.lease or self.platform.ids()
         ordered = AttemptOrdered(
-            attempt=attempt,
-            job=job.job,
-            number=job.attempts + 1,
-            lease=lease,
-            placed=start.placed,
-            why=start.why,
-        )
-        put_attempt(tx.connection, ordered_row(ordered, job.org, tx.now_us))
-        change_job(
-            tx.connection,
-            job.job,
-            state="starting",
-            attempts=job.attempts + 1,
-            code=None,
-            reason=None,
-        )
-        return stated(
-            self.platform,
-            ordered,
-            subject=attempt,
-            natural=f"attempt/{attempt}/ordered",
-            at_us=tx.now_us,
-        )
+            attempt=self.platform.ids(), job=job.job, number=job.attempts + 1, lease=lease, placed=start.placed, why=start.why,
+        )  # fmt: skip
+        return order(self.platform, tx, job, ordered)
 
     def _interrupt(self, tx: Transaction, asked: Sequence[Preempt]) -> dict[str, str]:
         """Stop what makes room; by attempt, its node."""
@@ -203,6 +194,33 @@ class Embedded:
                 )
                 found[attempt.attempt] = attempt.node
         return found
+
+
+def order(platform: Platform, tx: Transaction, job: JobRow, ordered: AttemptOrdered) -> Any:
+    """Keep an attempt that is ordered now; the fact of it, to be noted."""
+    put_attempt(tx.connection, ordered_row(ordered, job.org, tx.now_us))
+    change_job(
+        tx.connection, job.job, state="starting", attempts=job.attempts + 1, code=None, reason=None
+    )
+    return stated(
+        platform,
+        ordered,
+        subject=ordered.attempt,
+        natural=f"attempt/{ordered.attempt}/ordered",
+        at_us=tx.now_us,
+    )
+
+
+def cancel_job(platform: Platform, tx: Transaction, job: JobRow, *, why: str, reason: str) -> None:
+    """End a job: at once where it waits, after its grace where it runs."""
+    if job.over:
+        return
+    running = [each for each in open_attempts(tx.connection) if each.job == job.job]
+    for attempt in running:
+        stop(platform, tx, attempt, why=why, reason=reason)
+    left = job_of(tx.connection, job.job)
+    if left is not None and left.state == "waiting":
+        end_job(platform, tx, left, "cancelled", f"job/{why.replace(' ', '-')}", reason)
 
 
 def ordered_row(ordered: AttemptOrdered, org: str, at_us: int) -> AttemptRow:

@@ -34,6 +34,10 @@ class Refused(OuvrageError):
         self.retry_after = retry_after
 
 
+class CutOff(Exception):
+    """An answer that has begun and ends before it is whole: its connection is cut, so that its reader knows. No failure of ours."""
+
+
 def status_of(error: OuvrageError) -> int:
     """The status under which a refusal is sent."""
     if isinstance(error, Refused):

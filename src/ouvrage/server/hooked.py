@@ -3,6 +3,9 @@
 Decides what is worth telling, and when it is tried again: after ten seconds, doubled each time up to an hour, for a day. What is to be sent stands in the database
 before anything is sent and is struck out after its receiver said so, so that it arrives at least once; a receiver knows it by its ``id``. Facts are looked
 through in order behind a cursor that moves in the same transaction. One server process at a time does it, under a claim.
+
+Nobody waits for another's receiver: each webhook is served in a place of its own, in order, and what could use up the places is bounded: those of
+one organisation, those that did not answer the last time, and how long one is served in a stretch.
 """
 
 from __future__ import annotations
@@ -10,7 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Condition
 
+import structlog
+
+from ouvrage.adapters.clock import monotonic_us
 from ouvrage.adapters.posting import Network, Posted, post, signature
 from ouvrage.base.ids import code_of
 from ouvrage.base.time import DAY, HOUR, SECOND
@@ -45,24 +52,93 @@ CLAIM = "webhooks"
 KEPT_US = 30 * DAY
 FIRST_AGAIN_US, LONGEST_AGAIN_US, GIVEN_UP_US = 10 * SECOND, HOUR, DAY
 _KINDS = (JobEnded.KIND, AuditEntry.KIND, FenceSet.KIND)
-_AT_ONCE = 8
+_PLACES, _PLACES_AGAIN, _PLACES_ORG = 32, 16, 4
+"""How many webhooks are served at once: all, those whose last try failed, and those of one organisation."""
+_STRETCH_US = 5 * SECOND
 _MOST = 500
-_ROUNDS = 100
 _CLAIMED_US = 2 * 60 * SECOND
+_log = structlog.get_logger("ouvrage.server")
 
 Told = tuple[Event, str, dict[str, object]]
 """An event, whose organisation's it is, and what is told of it."""
 
 
-def look(platform: Platform, token: str) -> None:
-    """Make deliveries of what happened, and send what is due."""
-    with platform.writing() as tx:
-        if not take_claim(tx.connection, CLAIM, token, now_us=tx.now_us, for_us=_CLAIMED_US):
+class Sender:
+    """What one server process does for webhooks."""
+
+    def __init__(self, platform: Platform, token: str) -> None:
+        self._platform = platform
+        self._token = token
+        self._ours_until_us = 0
+        self._pool = ThreadPoolExecutor(_PLACES, thread_name_prefix="webhook")
+        self._served: dict[str, DeliveryRow] = {}
+        self._changed = Condition()
+
+    def look(self) -> None:
+        """Make deliveries of what happened, and begin to send what is due; returns before it arrived."""
+        with self._platform.writing() as tx:
+            claimed_us = tx.now_us + _CLAIMED_US
+            if not take_claim(
+                tx.connection, CLAIM, self._token, now_us=tx.now_us, for_us=_CLAIMED_US
+            ):
+                return
+            _gather(self._platform, tx)
+        self._ours_until_us = claimed_us - _CLAIMED_US // 2
+        self._begin()
+
+    def settle(self) -> None:
+        """Return when nothing is being sent."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._served)
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for what is under way: its receiver may have taken it already."""
+        self._ours_until_us = 0
+        self._pool.shutdown(cancel_futures=True)
+
+    def _begin(self) -> None:
+        """Give places to webhooks for which something is due, the longest due first."""
+        now_us = self._platform.clock()
+        if self._platform.wakes.closed or now_us >= self._ours_until_us:
             return
-        _gather(platform, tx)
-    for _ in range(_ROUNDS):
-        if platform.wakes.closed or not _send(platform):
-            return
+        with self._platform.reading() as connection:
+            waiting = due(connection, now_us, _MOST)
+        with self._changed:
+            for each in waiting:
+                if each.webhook not in self._served and self._has_place(each):
+                    self._served[each.webhook] = each
+                    self._pool.submit(self._serve, each.webhook)
+
+    def _has_place(self, wanted: DeliveryRow) -> bool:
+        now = self._served.values()
+        again = sum(each.tries > 0 for each in now) if wanted.tries else 0
+        of_org = sum(each.org == wanted.org for each in now)
+        return len(now) < _PLACES and again < _PLACES_AGAIN and of_org < _PLACES_ORG
+
+    def _serve(self, webhook: str) -> None:
+        """One webhook's deliveries in order, for a stretch or until one does not arrive; then the place is another's."""
+        until_us = monotonic_us() + _STRETCH_US
+        try:
+            while self._sent(webhook) and monotonic_us() < until_us:
+                pass
+        except Exception as error:  # noqa: BLE001 - a place is given back whatever went wrong
+            _log.error("webhook.failed", webhook=webhook, exc_info=error)
+        finally:
+            with self._changed:
+                del self._served[webhook]
+                self._changed.notify_all()
+        self._begin()
+
+    def _sent(self, webhook: str) -> bool:
+        """Send the oldest that is due now, as it stands now; whether it arrived."""
+        platform = self._platform
+        with platform.reading() as connection:
+            found = due(connection, platform.clock(), 1, webhook)
+            hook = hook_of(connection, webhook)
+        if not found or hook is None or platform.wakes.closed:
+            return False
+        came = _posted(hook, found[0], platform.clock(), platform.settings.hook_networks)
+        return _note(platform, found[0], came)
 
 
 def _gather(platform: Platform, tx: Transaction) -> None:
@@ -119,22 +195,6 @@ def _told(connection: Connection, entry: Recorded) -> Iterator[Told]:
             "node": value.node, "name": node.seen.name if node else None, "device": value.device,
             "holder": value.holder, "why": value.why,
         }  # fmt: skip
-
-
-def _send(platform: Platform) -> bool:
-    """Send the oldest that is due of each webhook; whether any arrived, so that the next may follow it."""
-    with platform.reading() as connection:
-        waiting = due(connection, platform.clock(), _MOST)
-        hooks = {each.webhook: hook_of(connection, each.webhook) for each in waiting}
-    pairs = [(each, hook) for each in waiting if (hook := hooks[each.webhook]) is not None]
-    allowed = platform.settings.hook_networks
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="webhook") as pool:
-        futures = [
-            (each, pool.submit(_posted, hook, each, platform.clock(), allowed))
-            for each, hook in pairs
-        ]
-        arrived = [_note(platform, each, future.result()) for each, future in futures]
-    return any(arrived)
 
 
 def _posted(hook: HookRow, each: DeliveryRow, now_us: int, allowed: tuple[Network, ...]) -> Posted:

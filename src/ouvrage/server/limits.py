@@ -8,20 +8,41 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ouvrage.base.time import SECOND
 from ouvrage.server.errors import too_many
 
 _MOST = 50_000
+_AGAIN_S = 10
 
 
 @dataclass(slots=True)
 class _Bucket:
     left: float
     at_us: int
+
+
+class Open:
+    """How many connections of each organisation stay open in this process. In the event loop only."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, org: str, most: int) -> Generator[None]:
+        """One more, for as long as the context lasts. ``Refused`` 429 where there are ``most``: each may hold messages of many MiB."""
+        if self._open[org] >= most:
+            words = f"{most} connections of your organisation are open, and no more may be"
+            raise too_many("stream/too-many", words, _AGAIN_S)
+        self._open[org] += 1
+        try:
+            yield
+        finally:
+            self._open -= Counter((org,))
 
 
 class Limits:

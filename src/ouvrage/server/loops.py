@@ -13,10 +13,10 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from ouvrage.base.time import HOUR, SECOND
-from ouvrage.server import hooked
 from ouvrage.server.context import Platform
-from ouvrage.server.engine import Embedded
+from ouvrage.server.engine import Engine
 from ouvrage.server.health import HealthLoop
+from ouvrage.server.hooked import Sender
 from ouvrage.server.intake import Intake
 from ouvrage.server.keeping import keep
 from ouvrage.server.power import cycle_of
@@ -33,11 +33,16 @@ _BREATH_S = 0.02
 
 @asynccontextmanager
 async def at_work(
-    platform: Platform, engine: Embedded, intake: Intake, uses: Uses
+    platform: Platform, engine: Engine, intake: Intake, uses: Uses
 ) -> AsyncGenerator[None]:
     """The loops run while the application does, and telemetry is taken."""
+    sender = Sender(platform, engine.token)
+    slurm = (
+        platform.settings.slurm is not None
+    )  # what happens there is told by nobody, and a look at it costs processes
+    often_us, breath_s = (SECOND, 0.1) if slurm else (None, _BREATH_S)
     loops = [
-        _Loop(platform, "placement", engine.observe, ENGINE),
+        _Loop(platform, "placement", engine.observe, ENGINE, every_us=often_us, breath_s=breath_s),
         _Loop(platform, "reconcile", lambda: reconcile(platform, engine.token), _TO_END),
         _Loop(
             platform,
@@ -46,7 +51,7 @@ async def at_work(
             HEALTH,
         ),
         _Loop(platform, "services", uses.state, _TO_END),
-        _Loop(platform, "webhooks", lambda: hooked.look(platform, engine.token), _TO_END),
+        _Loop(platform, "webhooks", sender.look, _TO_END),
         _Loop(platform, "telemetry", lambda: keep(platform, intake), _TO_END),
         _Loop(platform, "upkeep", lambda: tidy(platform), _TO_END, every_us=HOUR),
     ]
@@ -64,6 +69,8 @@ async def at_work(
         platform.wakes.close()
         for loop in loops:
             await run_in_threadpool(loop.join)
+        await run_in_threadpool(sender.close)
+        engine.close()
         await run_in_threadpool(lambda: uses.state(all_=True))
         await run_in_threadpool(intake.stop)
 
@@ -78,6 +85,7 @@ class _Loop(threading.Thread):
         look: Callable[[], object],
         topic: str,
         every_us: int | None = None,
+        breath_s: float = _BREATH_S,
     ) -> None:
         super().__init__(name=f"ouvrage-{name}", daemon=True)
         self._platform = platform
@@ -85,6 +93,7 @@ class _Loop(threading.Thread):
         self._topic = topic
         self._every_us = every_us or platform.limits.tick_us
         self._breath = threading.Event()
+        self._breath_s = breath_s
 
     def run(self) -> None:
         """Until the server ends."""
@@ -93,7 +102,7 @@ class _Loop(threading.Thread):
         with wakes.listening(self._topic) as ear:
             while not wakes.closed:
                 self._once()
-                self._breath.wait(_BREATH_S)  # what comes meanwhile is looked at together
+                self._breath.wait(self._breath_s)  # what comes meanwhile is looked at together
                 ear.wait(seconds)
 
     def _once(self) -> None:

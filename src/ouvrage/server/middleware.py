@@ -13,13 +13,14 @@ from urllib.parse import parse_qsl, unquote_plus
 
 import structlog
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from ouvrage.adapters.clock import new_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Settings
 from ouvrage.server.credentials import SECRET
-from ouvrage.server.errors import Refused, bad_request, body_of, status_of
+from ouvrage.server.errors import CutOff, Refused, bad_request, body_of, status_of
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -113,6 +114,10 @@ class Guard:
 
         try:
             await self._app(scope, receive, noting)
+        except CutOff:
+            raise
+        except ClientDisconnect:
+            return  # nobody waits for an answer any more
         except Exception as error:
             number = new_id()
             _log.error("request.failed", number=number, path=scope["path"], exc_info=error)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ouvrage.adapters.power_order import Switch
 from ouvrage.adapters.power_turn import turn
-from ouvrage.adapters.remote_config import FILE, pace_of, power_port_of, remote_of
+from ouvrage.adapters.remote_config import FILE, ordered_at, pace_of, power_port_of, remote_of
 from ouvrage.base.errors import OuvrageError
 from ouvrage.model.power import DONE
 
@@ -27,7 +27,7 @@ def cycle_of(directory: Path) -> Callable[[str], None] | None:
 def _cycle(directory: Path, node: str) -> None:
     """Off, seen off, then on, seen on. Raises ``OuvrageError`` or ``PowerFault`` where that did not happen."""
     remote = remote_of(directory, node)
-    with turn(f"order {remote.address}", _WAITS_S):
+    with turn(ordered_at(remote), _WAITS_S):
         done = Switch(power_port_of(remote), pace_of(remote)).carry_out("cycle", hard=True)
     if done.outcome != DONE:
         raise OuvrageError("power/not-cycled", done.why or f"it is {done.after}")

@@ -101,6 +101,9 @@ def _runners(platform: Platform, tx: Transaction, running: list[AttemptRow]) -> 
     for node, runner in all_runners(tx.connection).items():
         _tell_presence(platform, tx, runner, names.get(node, node))
         if runner.seen_us > tx.now_us - limits.lost_us:
+            platform.silence.heard(node)
+            continue
+        if platform.silence.lasted_us(node, platform.monotonic()) < limits.listened_us:
             continue
         for attempt in running:
             if attempt.node == node:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import logging
 import os
 import signal
 import socket
@@ -26,12 +27,14 @@ from ouvrage.adapters.home import make_private, source_id
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.app import make_app
 from ouvrage.server.context import Platform, Settings
+from ouvrage.server.errors import CutOff
 from ouvrage.server.listening import Listen, Start, checked
 from ouvrage.server.own_runner import OwnRunner
 from ouvrage.server.services.first_start import prepare
 from ouvrage.server.starting import bound, settings_of, url_of, with_certificate
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.store import open_store
+from ouvrage.wire.tunnel import STALLED_S
 
 LOCK, PID, ADDRESS = "server.lock", "server.pid", "server.url"
 GRACE_SECONDS = 20
@@ -118,9 +121,16 @@ def server_of(platform: Platform, listen: Listen) -> uvicorn.Server:
         forwarded_allow_ips="127.0.0.1,::1",
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        ws_ping_timeout=STALLED_S,
         **tls,
     )
+    logging.getLogger("uvicorn.error").addFilter(_worth_telling)
     return _Server(config, platform)
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Whatever a service breaks off would fill the log with our own stack."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], CutOff)
 
 
 def settle() -> None:
@@ -205,7 +215,7 @@ def serve(server: Opened, ready: Callable[[], None]) -> None:
     ca = server.listen.certificate if server.start.tls is None else directory / "tls/ca.pem"
     runner = (
         None
-        if server.start.no_runner
+        if server.start.no_runner or server.platform.settings.slurm is not None
         else OwnRunner(
             server.platform, server.url, ca, server.start.see, watch=not server.start.no_agent
         )

@@ -1,15 +1,18 @@
-"""Connections that stay open: who asks for one, and how one is refused.
+"""Connections and answers that stay open: who asks for one, how one is refused, and for how long it may be had.
 
 Decides the same as for any other request: ``Authorization: Bearer`` alone counts, never a cookie, so that no page of another site can
-open one; a refusal has the one shape of all and comes before the connection is accepted.
+open one; a refusal has the one shape of all and comes before the connection is accepted. What stays open asks again every few seconds, so that
+a right that is taken away ends it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket
 
 from ouvrage.base.errors import OuvrageError
@@ -19,26 +22,21 @@ from ouvrage.server.identify import actor_by_bearer
 from ouvrage.server.limits import Limits
 from ouvrage.server.middleware import refusal
 
+AGAIN_S = 10.0
+"""How long after a right has ended what it opened may still pass."""
 
-async def _known(socket: WebSocket) -> Actor | None:
-    platform: Platform = socket.app.state.platform
-    scheme, _, secret = socket.headers.get("authorization", "").partition(" ")
+
+async def _known(asked: HTTPConnection) -> Actor | None:
+    platform: Platform = asked.app.state.platform
+    scheme, _, secret = asked.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         return None
-    return await run_in_threadpool(actor_by_bearer, platform, secret.strip(), address_of(socket))
+    return await run_in_threadpool(actor_by_bearer, platform, secret.strip(), address_of(asked))
 
 
-def address_of(socket: WebSocket) -> str | None:
+def address_of(asked: HTTPConnection) -> str | None:
     """Where a connection comes from."""
-    return socket.client.host if socket.client else None
-
-
-async def still(socket: WebSocket) -> Actor:
-    """Who asked for an open connection, as they stand now. ``Refused`` where they are nobody known any more."""
-    actor = await _known(socket)
-    if actor is None:
-        raise who_are_you()
-    return actor
+    return asked.client.host if asked.client else None
 
 
 async def actor_of(socket: WebSocket, kind: str) -> Actor:
@@ -63,20 +61,62 @@ async def actor_of(socket: WebSocket, kind: str) -> Actor:
     return actor
 
 
-async def while_allowed(
-    socket: WebSocket, again_s: float, allowed: Callable[[Actor], bool]
-) -> None:
-    """Until whoever opened a connection may have it no more: a token that is revoked ends here too.
+T = TypeVar("T")
 
-    ``allowed`` is asked in a thread, now and then, and may refuse by raising.
+
+class NoLonger(Exception):
+    """The right to what stays open has ended."""
+
+
+class Allowed:
+    """Whether whoever asked for something that stays open may still have it: asked again every ``again_s`` seconds, and no more often.
+
+    ``allowed`` is asked, in a thread, of whoever the token proves by then; it may refuse by raising.
     """
-    while True:
-        await asyncio.sleep(again_s)
+
+    def __init__(
+        self, asked: HTTPConnection, again_s: float, allowed: Callable[[Actor], bool]
+    ) -> None:
+        self.again_s = again_s
+        self._asked = asked
+        self._allowed = allowed
+        self._due = self._now() + again_s
+
+    async def still(self) -> bool:
+        """True until it is known that they may no more."""
+        if self._now() < self._due:
+            return True
+        self._due = self._now() + self.again_s
         try:
-            if not await run_in_threadpool(allowed, await still(socket)):
+            actor = await _known(self._asked)
+            return actor is not None and await run_in_threadpool(self._allowed, actor)
+        except OuvrageError as error:
+            return error.code.startswith("store/")  # nobody could take a right away just now either
+
+    async def until_not(self) -> None:
+        """Wait until they may no more."""
+        while True:
+            await asyncio.sleep(max(0.0, self._due - self._now()))
+            if not await self.still():
                 return
-        except OuvrageError:
-            return
+
+    async def wait(self, coming: Awaitable[T]) -> T:
+        """What comes, for as long as they may have it. ``NoLonger`` once they may not."""
+        task = asyncio.ensure_future(coming)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=self.again_s)
+                if not await self.still():
+                    raise NoLonger
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
 
 
 async def deny(socket: WebSocket, error: OuvrageError) -> None:

@@ -7,6 +7,7 @@ open for the next request, a few for each attempt.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ _AT_ONCE = 128
 _KEPT = 8
 _IDLE_S = 15.0
 _UNUSED_US = 60 * SECOND
+_STATUSES = range(200, 600)
 _TIMES = {"connect": 20.0, "write": 60.0, "pool": 30.0}
 
 _HOPS = frozenset(
@@ -61,7 +63,12 @@ class Answer:
     def __init__(self, response: httpcore2.Response) -> None:
         self._response = response
         self.status: int = response.status
-        self.headers: Headers = _left([*response.headers], _KEPT_FROM_ASKER)
+        without = _KEPT_FROM_ASKER
+        if response.status == 204 or _value(response.headers, b"transfer-encoding"):
+            without |= {
+                b"content-length"
+            }  # of no body, or of another one than comes (RFC 9112, section 6.3)
+        self.headers: Headers = _left([*response.headers], without)
         self.content_type = _value(response.headers, b"content-type")
         self.encoded = _value(response.headers, b"content-encoding") not in ("", "identity")
 
@@ -108,7 +115,7 @@ class Services:
         self._pools: dict[tuple[str, int], _Pool] = {}
 
     async def ask(self, node: str, attempt: str, port: int, asked: Asked) -> Answer:
-        """Ask a service. ``Refused`` 502 or 503 where no answer comes."""
+        """Ask a service. ``Refused`` 502 or 503 where no answer comes, or one that is none."""
         pool = await self._pool(node, attempt, port)
         pool.asked += 1
         request = httpcore2.Request(
@@ -119,7 +126,11 @@ class Services:
             extensions={"timeout": _TIMES},
         )
         try:
-            return Answer(await pool.connections.handle_async_request(request))
+            response = await pool.connections.handle_async_request(request)
+            if response.status not in _STATUSES:
+                await response.aclose()
+                raise _no_answer(ValueError(f"{response.status} is no status"))
+            return Answer(response)
         except _BROKEN as error:
             raise _no_answer(error) from error
         finally:
@@ -187,9 +198,11 @@ class _Line(httpcore2.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         try:
-            await self._stream.write(buffer)
+            await asyncio.wait_for(self._stream.write(buffer), timeout)
         except ConnectionError as error:
             raise httpcore2.WriteError(str(error)) from error
+        except asyncio.TimeoutError as error:
+            raise httpcore2.WriteTimeout("it takes no more of the request") from error
 
     async def aclose(self) -> None:
         self._stream.close()

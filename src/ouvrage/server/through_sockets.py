@@ -27,7 +27,7 @@ from ouvrage.wire.tunnel import PIECE, ToPort
 
 LARGEST = 16 << 20
 """Bytes of one message, which is held whole; as the server itself takes from askers."""
-_HELD = 4
+_HELD = 1
 _HANDSHAKE_S = 20.0
 _OWN = frozenset(
     (b"origin", b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-extensions",
@@ -36,6 +36,14 @@ _OWN = frozenset(
 _NORMAL, _GOING, _BROKEN, _POLICY = 1000, 1001, 1011, 1008
 _UNSAID = frozenset((1004, 1005, 1006, 1015))
 """Codes that stand for what was never sent."""
+
+
+class _Connect(connect):
+    """A connection to the service that was asked for: where it sends us elsewhere, that is its answer."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Never followed."""
+        return exc
 
 
 class Carried:
@@ -82,7 +90,7 @@ class Carried:
             ]
             offered = [Subprotocol(each) for each in asker.scope.get("subprotocols", ())]
             try:
-                service = await connect(
+                service = await _Connect(
                     f"ws://localhost:{port}{self._target}", sock=ours, additional_headers=told,
                     subprotocols=offered or None, compression=None, proxy=None, max_size=LARGEST,
                     max_queue=_HELD, ping_interval=None, open_timeout=_HANDSHAKE_S, close_timeout=2,

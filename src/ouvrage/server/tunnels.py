@@ -17,9 +17,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ouvrage.server.errors import Refused, conflict
-from ouvrage.wire.tunnel import END, PIECE, Failed, Open, ToInside, ToPort
+from ouvrage.wire.tunnel import END, PIECE, Close, Failed, Open, ToInside, ToPort
 
 _OPEN_S = 15.0
+_CLOSE_S = 1.0
 _HELD = 8
 
 _log = structlog.get_logger("ouvrage.server")
@@ -43,8 +44,10 @@ class Stream:
         for task in (coming, closing):
             task.cancel()
         await asyncio.gather(coming, closing, return_exceptions=True)
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-            await self._socket.close()
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect, asyncio.TimeoutError):
+            await asyncio.wait_for(
+                self._socket.close(), _CLOSE_S
+            )  # not while nobody takes the word
 
     async def _take(self) -> None:
         ended = False
@@ -133,8 +136,17 @@ class Tunnels:
         await socket.accept()
         made = Stream(socket)
         waiting[1].set_result(made)
-        await made.carry()
+        try:
+            await made.carry()
+        finally:
+            await self._gone(node, stream)
         return True
+
+    async def _gone(self, node: str, stream: str) -> None:
+        control = self._controls.get(node)
+        if control is not None:
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                await control.send_text(Close(close=stream).model_dump_json())
 
     async def open(self, node: str, attempt: str, what: ToPort | ToInside) -> Stream:
         """A stream into a running attempt on a node. ``Refused`` 503 where there is none to be had."""

@@ -16,7 +16,8 @@ from ouvrage.placement.idle import IdlePolicy
 class WorkLimits:
     """Times in microseconds, sizes in bytes.
 
-    A runner not heard for ``away_us`` gets no new work; after ``lost_us`` its attempts are given up. One that does not know an attempt
+    A runner not heard for ``away_us`` gets no new work; after ``lost_us``, of which a server
+    has listened for ``listened_us`` itself, its attempts are given up. One that does not know an attempt
     which it knew, for ``missing_us``, has lost it. ``tick_us`` is how often reconcilers look by themselves (0: never), ``claim_us`` how long
     one server process may hold a task; ``several`` says that there is more than one. ``free_us`` is how much presence one fact states.
     ``sent_bytes`` is how much a project may hold of runs that its members sent. A file of telemetry is sealed once it has
@@ -26,6 +27,7 @@ class WorkLimits:
 
     away_us: int = 90 * SECOND
     lost_us: int = 2 * HOUR
+    listened_us: int = 5 * MINUTE
     missing_us: int = 30 * SECOND
     tick_us: int = 5 * SECOND
     claim_us: int = 15 * SECOND

@@ -20,7 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0007"
+REVISION = "0008"
 """The migration that these tables stand at; a test holds it to the newest one."""
 
 VERSION_TABLE = "ouvrage_version"

@@ -64,6 +64,7 @@ class Ssh(Message):
     """OpenSSH's server for one connection: after a last frame that says it starts, the stream is its and its client's.
 
     ``host_key`` is a private key in OpenSSH's own form, made by the asker, who knows the server by it; ``keys`` are lines of public keys.
+    ``user`` is the name that the client will ask for, so that another is refused in words; None where it is not known.
     """
 
     do: Literal["ssh"] = "ssh"
@@ -74,6 +75,7 @@ class Ssh(Message):
         list[Annotated[str, Field(max_length=8192, pattern=r"^[a-z0-9@. -][ -~]*$")]],
         Field(min_length=1, max_length=20),
     ]
+    user: Annotated[str, Field(max_length=256)] | None = None
 
 
 class Entry(Message):

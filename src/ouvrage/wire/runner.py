@@ -194,6 +194,16 @@ class Progress(Message):
     ill_us: int = 0
 
 
+class Held(Message):
+    """A place that Slurm gave for an attempt is there (``HERE``), or Slurm sent it a signal, by name. It is a hint to look at Slurm."""
+
+    event: Literal["held"] = "held"
+    sequence: int
+    attempt: Id
+    at: Moment
+    word: Annotated[str, Field(pattern=r"^[A-Z0-9]{1,16}$")]
+
+
 class Ended(Message):
     """The attempt is over and scrubbed; times by the node's clock, ``wall_us`` by its monotonic one."""
 
@@ -214,7 +224,7 @@ class Ended(Message):
     scrub_detail: str
 
 
-Event = Annotated[Began | Progress | Ended, Field(discriminator="event")]
+Event = Annotated[Began | Progress | Held | Ended, Field(discriminator="event")]
 
 
 class Report(Message):

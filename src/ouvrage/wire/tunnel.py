@@ -20,6 +20,8 @@ END = "end"
 """A text message of either side: it sends nothing more, and still listens."""
 PIECE = 1 << 16
 """So many bytes travel in one message at most."""
+STALLED_S = 900.0
+"""How long either side of a stream may take nothing before it counts as gone: a reader who pauses answers no ping either."""
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -46,6 +48,12 @@ class Open(Message):
     open: Id
     attempt: Id
     what: Where
+
+
+class Close(Message):
+    """The server's end of a stream is gone, which the runner does not see on the stream itself while nothing is taken from it."""
+
+    close: Id
 
 
 class Failed(Message):

@@ -131,7 +131,7 @@ class ProofsTaken(Answer):
 
 
 class Need(Answer):
-    """Something that needs a person: ``node-away``, ``fence`` or ``job``, its name, why, since when, and the page where it is seen to."""
+    """Something that needs a person: ``node-away``, ``fence``, ``job`` or ``balance``, its name, why, since when, and the page where it is seen to."""
 
     what: str
     name: str
@@ -153,14 +153,30 @@ class CapacityTold(Answer):
     gpus_leased: int
 
 
+class MoneyTodayTold(Answer):
+    """Money of one currency today (UTC): ``charged`` for time that ended today, ``running`` and not charged yet, and what the next hour costs.
+
+    Of all tenants together for those on the owner's side, of their own organisation for others.
+    """
+
+    currency: str
+    charged: str
+    running: str
+    burn_per_hour: str
+
+
 class TodayTold(Answer):
-    """What needs a person, what is under way, and (for those who keep the machines running) what there is to sell."""
+    """What needs a person, what is under way, the money of today, and (for those who keep the machines running) what there is to sell.
+
+    ``money`` is null for those who may not see it.
+    """
 
     as_of_us: int
     needs: list[Need]
     running: int
     waiting: int
     capacity: CapacityTold | None
+    money: list[MoneyTodayTold] | None
 
 
 class ForSaleTold(Answer):

@@ -6,10 +6,9 @@ telling by lasting; and later and later again while a receiver is away. What is 
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 
+from ouvrage.agent.probing.passing import Passing
 from ouvrage.base.time import MINUTE, SECOND
 
 _GATHERS_US, _EACH_US = 3 * SECOND, 5 * MINUTE
@@ -21,8 +20,8 @@ class Alerts:
     """Starts it and sees it end, one at a time. ``words`` empty: never."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._words = list(words)
-        self._child: subprocess.Popen[bytes] | None = None
+        self.process = Passing(words)
+        self._never = not words
         self._counting: object = None
         self._next_us: int | None = None
         self._changed = False
@@ -33,27 +32,23 @@ class Alerts:
         if counting != self._counting:
             self._counting, self._changed = counting, True
 
-    def look(self, now: int) -> None:
-        """Start it where it is time, or see how it ended."""
-        if not self._words:
+    def look(self, now: int, *, free: bool = True) -> None:
+        """Start it where it is time, or see how it ended. ``free``: nothing else that is passing runs."""
+        if self._never:
             return
-        if self._child is not None:
-            code = self._child.poll()
-            if code is None:
-                return
-            self._child = None
+        code = self.process.ended()
+        if code is not None:
             self._again_us = _AGAIN_US if code == 0 else min(2 * self._again_us, _LAST_AGAIN_US)
             self._next_us = now + (_EACH_US if code == 0 else self._again_us)
+        if self.process.runs:
+            return
         if self._changed:
             self._changed = False
             self._next_us = min(self._next_us or now + _EACH_US, now + _GATHERS_US)
-        if self._next_us is not None and now >= self._next_us:
+        due = self._next_us is not None and now >= self._next_us
+        if due and self.process.start(now, free=free):
             self._next_us = now + _EACH_US
-            with suppress(OSError):
-                self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
 
     def close(self) -> None:
         """Let it finish for a while; what was not told then is told when the watch runs again."""
-        if self._child is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._child.wait(_LAST_S)
+        self.process.wait(_LAST_S)

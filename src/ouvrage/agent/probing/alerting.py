@@ -1,7 +1,7 @@
-"""Tells people what became of this machine, without any server: by a signed webhook and by e-mail.
+"""Tells people what became of this machine, without any server: by a webhook and by e-mail, both signed.
 
 Decides that a message is on the disk before it is sent and leaves it when its receiver has it, so that none is lost and a
-repeated one has the same id; that each channel gets them in their order; and that no password travels in the clear. A full disk keeps
+repeated one has the same id; that each channel gets them in their order; and that no secret stands in the settings. A full disk keeps
 nobody from being told: a reserve is given up for it, and without room it is told all the same, perhaps twice. It is a process of
 its own, started when the view has changed, so that no receiver is ever waited for by what watches. Exit code 0: all is told; 1: later.
 
@@ -16,20 +16,16 @@ import ipaddress
 import json
 import os
 import re
-import smtplib
-import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from email.message import EmailMessage
 from pathlib import Path
 from typing import Any, cast
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.parent_death import end_with_the_parent
 from ouvrage.adapters.posting import fault_of, post, signature
-from ouvrage.adapters.remote_config import secret_at
 from ouvrage.adapters.toml_text import load_toml, read_text
 from ouvrage.agent.probing.alerts import (
     EVENT,
@@ -54,7 +50,6 @@ _NEAR = tuple(
     for each in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 )  # fmt: skip
 """The owner's own networks: where a receiver may stand, and be told in the clear."""
-_TIMEOUT_S = 10.0
 _MAIL = re.compile(r"[^\s@<>,;\x00-\x1f]+@[^\s@<>,;\x00-\x1f]+")
 _TEXTS = ("webhook", "secret", "mail_to", "mail_from", "smtp", "smtp_user", "smtp_password")
 _REFERENCES = ("file", "env", "command")
@@ -65,7 +60,7 @@ Send = Callable[[Mapping[str, Any]], str | None]
 class Channels:
     """The table ``[alerts]`` of ``agent.toml``. ``least`` is the mildest verdict that is told: WARN or CRITICAL.
 
-    ``secret`` and ``smtp_password`` are references: ``file:PATH``, ``env:NAME`` or ``command:PROGRAM``.
+    ``smtp_clear``: a mail server on another machine may be spoken to without encryption. ``secret`` and ``smtp_password`` are references: ``file:PATH``, ``env:NAME`` or ``command:PROGRAM``.
     """
 
     least: str = WARN
@@ -76,6 +71,7 @@ class Channels:
     smtp: str | None = None
     smtp_user: str | None = None
     smtp_password: str | None = None
+    smtp_clear: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,8 +97,12 @@ def channels_in(state: Path) -> Channels:
         raise refuse("", "a table: [alerts]")
     given = cast("dict[str, Any]", told)
     for name, value in given.items():
-        if name not in (*_TEXTS, "least"):
-            raise refuse(name, f"known are least, {', '.join(_TEXTS)}")
+        if name not in (*_TEXTS, "least", "smtp_clear"):
+            raise refuse(name, f"known are least, {', '.join(_TEXTS)}, smtp_clear")
+        if name == "smtp_clear":
+            if not isinstance(value, bool):
+                raise refuse(name, "true or false")
+            continue
         if not isinstance(value, str) or not value:
             raise refuse(name, "a text")
     return _sound(Channels(**given), refuse)
@@ -118,7 +118,7 @@ def _sound(found: Channels, refuse: Callable[[str, str], OuvrageError]) -> Chann
     if found.webhook is not None and (fault := fault_of(found.webhook)):
         raise refuse("webhook", fault)
     if found.webhook is not None and found.secret is None:
-        raise refuse("secret", "a webhook is signed: secret = \"file:PATH\"")  # fmt: skip
+        raise refuse("secret", 'a webhook is signed: secret = "file:PATH"')
     _check_mail(found, refuse)
     return found
 
@@ -127,6 +127,8 @@ def _check_mail(found: Channels, refuse: Callable[[str, str], OuvrageError]) -> 
     mails = (found.smtp, found.mail_to, found.mail_from)
     if any(mails) and not all(mails):
         raise refuse("smtp", "a mail needs smtp, mail_to and mail_from")
+    if found.smtp is not None and found.secret is None:
+        raise refuse("secret", 'a mail is signed: secret = "file:PATH"')
     for name in ("mail_to", "mail_from"):
         address = getattr(found, name)
         if address is not None and not _MAIL.fullmatch(address):
@@ -197,7 +199,7 @@ def _posted(channels: Channels, message: Mapping[str, Any], where: str) -> str |
     assert channels.webhook is not None
     assert channels.secret is not None
     try:
-        secret = secret_at(channels.secret, where, "agent/secret")
+        secret = _secret(channels.secret, where)
     except OuvrageError as error:
         return error.message
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
@@ -212,35 +214,36 @@ def _posted(channels: Channels, message: Mapping[str, Any], where: str) -> str |
 
 
 def _mailed(channels: Channels, message: Mapping[str, Any], where: str) -> str | None:
-    """By STARTTLS where the server has it; a password goes over nothing else, but on this machine itself."""
+    from ouvrage.agent.probing.mailing import Post, mail_of, send
+
     assert channels.smtp is not None
-    host, _, port = channels.smtp.rpartition(":")
-    mail = EmailMessage()
-    mail["Subject"], text = words_of(message)
-    mail["From"], mail["To"] = channels.mail_from, channels.mail_to
-    mail["Message-ID"] = f"<{message['id']}@{message['node']}.ouvrage.invalid>"
-    mail.set_content(text)
+    assert channels.mail_from is not None
+    assert channels.mail_to is not None
+    assert channels.secret is not None
+    password = channels.smtp_password
+    post = Post(
+        server=channels.smtp, clear=channels.smtp_clear, user=channels.smtp_user,
+        password=None if password is None else lambda: _secret(password, where),
+    )  # fmt: skip
     try:
-        with smtplib.SMTP(host, int(port), timeout=_TIMEOUT_S) as line:
-            line.ehlo()
-            secure = line.has_extn("starttls")
-            if secure:
-                line.starttls(context=ssl.create_default_context())
-                line.ehlo()
-            if channels.smtp_user is not None:
-                if not secure:
-                    return (
-                        "the mail server offers no STARTTLS, and a password goes over nothing else"
-                    )
-                assert channels.smtp_password is not None
-                password = secret_at(channels.smtp_password, where, "agent/secret")
-                line.login(channels.smtp_user, password)
-            line.send_message(mail)
+        about = (str(message["event"]), str(message["id"]), str(message["node"]))
+        ends = (channels.mail_from, channels.mail_to)
+        secret = _secret(channels.secret, where)
+        return send(post, mail_of(about, words_of(message), ends, secret, now_us() // SECOND))
     except OuvrageError as error:
         return error.message
-    except (OSError, smtplib.SMTPException, ValueError, OverflowError) as error:
-        return f"{type(error).__name__}: {error}"[:200]
-    return None
+
+
+def secret_in(channels: Channels, state: Path) -> str:
+    """The secret by which webhooks and mails are signed. Raises ``OuvrageError`` where it cannot be had."""
+    assert channels.secret is not None
+    return _secret(channels.secret, str(state / SETTINGS))
+
+
+def _secret(reference: str, where: str) -> str:
+    from ouvrage.adapters.remote_config import secret_at  # it weighs
+
+    return secret_at(reference, where, "agent/secret")
 
 
 def desk_in(state: Path) -> Desk:

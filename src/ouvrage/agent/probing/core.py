@@ -8,7 +8,7 @@ clock and starts nothing: ``watch`` does, and a test with a stopped clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,8 +29,8 @@ from ouvrage.agent.probing.settings import Settings
 from ouvrage.agent.probing.wall import answer_of, hour_after, hour_stated
 from ouvrage.base.canonical import sha256_hex
 from ouvrage.base.grades import Grade
-from ouvrage.base.time import MINUTE
-from ouvrage.health.findings import unknown
+from ouvrage.base.time import MINUTE, SECOND
+from ouvrage.health.findings import unknown, weight
 from ouvrage.health.timekeeping import step_between
 from ouvrage.health.watching import Look, Watch, looked, stated, verified, wants
 from ouvrage.health.xid import Rules
@@ -73,7 +73,6 @@ class Core:
             each.name: _State(next_us=now_us) for each in PROBES if settings.has(each.option)
         }
         self._answers: dict[str, Answer] = {}
-        self._verify: set[Key] = set()
         self._facts: list[Stated] = []
         self._events = Events(node, memory, rules.bounds.us("event.merge"))
         self._clocks: tuple[int, int] | None = None
@@ -142,7 +141,8 @@ class Core:
             state.fault = answer.fault
         if answer.fault is not None:
             self._silent(probe, answer)
-        state.next_us = answer.monotonic_us + self._pause_us(probe)
+        more = (answer.values or {}).get("more") is True
+        state.next_us = answer.monotonic_us + (SECOND if more else self._pause_us(probe))
         if probe.name == "gpu" and "kernel_log" not in self._answers:
             self._probes["kernel_log"].next_us = answer.monotonic_us
 
@@ -154,20 +154,23 @@ class Core:
             rules=self._rules, settings=self._settings, last=self._answers,
         )  # fmt: skip
         try:
-            results = judged(probe.name, case)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self._follow(probe, judged(probe.name, case), answer)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the watch of all the rest goes on
             self._answers.pop(probe.name)
             words = f"its answer cannot be understood: {type(error).__name__}: {error}"[:300]
             return replace(answer, values=None, fault=words, sort="garbage")
+        return answer
+
+    def _follow(self, probe: Probe, results: Iterable[Judged], answer: Answer) -> None:
+        """Count what was judged, and note what is to be stated beside it."""
         self._count(probe.checks, results, answer)
         if probe.name == "inventory":
             self._state_inventory(answer)
         if probe.name == "kernel_log":
             self._facts += self._events.over(answer)
-            self.news |= bool(case.values["lines"])
+            self.news |= bool((answer.values or {})["lines"])
         if probe.name == "wall":
             self._count_the_wall(answer)
-        return answer
 
     def _count_the_wall(self, answer: Answer) -> None:
         """Energy of hours that are over, for the books of whoever keeps them here."""
@@ -203,11 +206,16 @@ class Core:
             self._look(replace(result, check=check, device=device), answer, 1)
 
     def _count(self, checks: Iterable[str], results: Iterable[Judged], answer: Answer) -> None:
-        named: set[Key] = set()
+        named: dict[Key, Judged] = {}
         for each in results:
-            if not each.result.rule.endswith("/none"):
-                named.add((each.result.check, each.result.device))
-                self._look(each.result, answer, each.events)
+            key = (each.result.check, each.result.device)
+            known = named.get(key)
+            # Two parts of one name, as a driver that talks nonsense tells: the worse one must not be lost.
+            worse = known is None or weight(each.result.verdict) > weight(known.result.verdict)
+            if worse and not each.result.rule.endswith("/none"):
+                named[key] = each
+        for each in named.values():
+            self._look(each.result, answer, each.events)
         spoken = {check for check, _ in named}
         for key in [key for key in self.memory.watches if key[0] in checks and key not in named]:
             if key[0] in spoken or key[1] is not None:
@@ -218,8 +226,8 @@ class Core:
         before = self.memory.watches.get(key, Watch())
         look = Look(at_us=answer.monotonic_us, boot=self.memory.boot, result=result, events=events)
         bounds = self._rules.bounds
-        if key in self._verify:
-            self._verify.discard(key)
+        if key in self.memory.to_verify:
+            self.memory.to_verify.discard(key)
             after = verified(before, look)
         else:
             after = _not_well_yet(before, looked(before, look, bounds), result)
@@ -277,6 +285,7 @@ class Core:
 
         ``gone``: the part was taken out, and nothing of it is watched any more.
         """
+        self.news = True
         names = {device, *(p for p, u in self.memory.uuids.items() if u == device)} - {None}
         self.memory.verified |= {str(name): now_us for name in names or {""}}
         for key in list(self.memory.watches):
@@ -284,10 +293,15 @@ class Core:
                 if gone:
                     del self.memory.watches[key]
                 else:
-                    self._verify.add(key)
+                    self.memory.to_verify.add(key)
         for each in self._probes.values():
             if each.next_us is not None:
                 each.next_us = now_us
+
+    @property
+    def understood(self) -> Mapping[str, Answer]:
+        """The last answer of each probe whose values could be judged."""
+        return self._answers
 
     @property
     def trouble(self) -> bool:

@@ -14,8 +14,9 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from ouvrage.adapters.clock import now_us
 from ouvrage.adapters.home import source_id
@@ -28,7 +29,7 @@ from ouvrage.ledger.lines import fact_line
 
 Send = Callable[[Sequence[Fact]], None]
 STORE, REFUSED = "ouvrage.db", "refused.ndjson"
-_UNREADABLE = 422
+_TOO_LARGE, _UNREADABLE = 413, 422
 
 
 def deliver(spool: Spool, send: Send) -> int:
@@ -73,10 +74,13 @@ def to_server(state: Path, url: str, ca: str | None) -> Send:
         except Away as away:
             raise ConnectionError(str(away)) from away
         except Refused as refused:
-            if refused.status != _UNREADABLE:
+            if refused.status not in (_TOO_LARGE, _UNREADABLE):
                 raise
-            _one_by_one(state, facts, refused, send)
+            _in_halves(state, facts, refused, send)
             return
+        except ValueError as error:
+            raise ConnectionError("what answers there is no server of ours") from error
+        _acknowledged(answer, len(facts))
         for told in answer.get("conflicts", ()):
             _say(f"{told['fact']} stands there already, with another {told['field']}")
         if isinstance(epoch := answer.get("epoch"), int):
@@ -85,11 +89,20 @@ def to_server(state: Path, url: str, ca: str | None) -> Send:
     return send
 
 
-def _one_by_one(state: Path, facts: Sequence[Fact], refused: OuvrageError, send: Send) -> None:
+def _acknowledged(answer: object, count: int) -> None:
+    """Raise ``ConnectionError`` where an answer does not say what became of each fact: a proxy's 200 has taken nothing."""
+    told = cast("Mapping[str, object]", answer) if isinstance(answer, dict) else {}
+    results, conflicts = told.get("results"), told.get("conflicts")
+    if not isinstance(results, list) or not isinstance(conflicts, list) or len(results) != count:
+        raise ConnectionError("the answer does not say what became of each fact")
+
+
+def _in_halves(state: Path, facts: Sequence[Fact], refused: OuvrageError, send: Send) -> None:
     """Find the facts that a server cannot take, and put them aside: they must not hold up those after them."""
     if len(facts) > 1:
-        for fact in facts:
-            send([fact])
+        half = len(facts) // 2
+        send(facts[:half])
+        send(facts[half:])
         return
     _say(f"the server does not take {facts[0].key}: {refused.message}; it is in {REFUSED}")
     with (state / REFUSED).open("a", encoding="utf-8") as file:

@@ -18,7 +18,8 @@ from ouvrage.health.host_lines import HostFault, host_event
 from ouvrage.ledger.stated import Stated
 from ouvrage.model.health import HealthEvent
 
-_MOST = 4_000
+_MOST = 1_000
+"""Faults that are remembered at most: all of them are written down each time, and judged at each look."""
 
 Fault = Merged | HostFault
 
@@ -75,7 +76,7 @@ class Events:
     def _forget(self, now: int) -> None:
         """Let go of faults a day old, and of the oldest where there are very many."""
         memory = self._memory
-        if not memory.stated:
+        if not (memory.stated or len(memory.faults) > _MOST or len(memory.host_faults) > _MOST):
             return
         memory.faults = [
             each for each in memory.faults[-_MOST:] if now - (each.last_us or now) < DAY

@@ -18,6 +18,7 @@ from ouvrage.adapters.clock import monotonic_us, now_us
 
 FILE = "heartbeat"
 EVERY_S = 5.0
+_MOMENTS = ("at_us", "monotonic_us")
 _LINE = 200
 """Bytes of a beat, blanks at its end included."""
 
@@ -59,6 +60,8 @@ class Heart:
 def last_beat(state: Path) -> dict[str, Any] | None:
     """The last beat, None where there was none."""
     try:
-        return json.loads((state / FILE).read_bytes())
-    except (OSError, ValueError):
+        told = json.loads((state / FILE).read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
+    whole = isinstance(told, dict) and all(isinstance(told.get(n), int) for n in _MOMENTS)
+    return told if whole and isinstance(told.get("boot"), str) else None

@@ -8,6 +8,7 @@ the rules are all there is, so that a test with a stopped clock judges as the ag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from ouvrage.agent.probing.asking import STUCK, Answer
 from ouvrage.agent.probing.memory import Memory
 from ouvrage.agent.probing.probes import BY_NAME
 from ouvrage.agent.probing.settings import Settings
+from ouvrage.base.numbers import decimal_in
 from ouvrage.health.bmc import BmcLook, check_bmc
 from ouvrage.health.disks import check_disk
 from ouvrage.health.driver_lines import Merged, driver_lines, merged, pci_name
@@ -31,7 +33,7 @@ from ouvrage.health.host import (
     check_mounts,
     check_space,
 )
-from ouvrage.health.host_lines import check_host_lines, host_faults
+from ouvrage.health.host_lines import check_host_lines, host_faults, with_lost_lines
 from ouvrage.health.kernel_log import BOOT, kernel_lines
 from ouvrage.health.links import LinkSeen, PeerSeen, by_name, check_link, check_peer
 from ouvrage.health.parts import check_inventory
@@ -80,7 +82,10 @@ def faulty(answer: Answer) -> CheckResult:
 
 def judged(probe: str, case: Case) -> list[Judged]:
     """Every result of an answer with values. Raises ``KeyError``, ``TypeError`` or ``ValueError`` for nonsense."""
-    return _JUDGES[probe](case)
+    results = _JUDGES[probe](case)
+    if not all(isinstance(each.result.device, str | None) for each in results):
+        raise TypeError("a part has no name")
+    return results
 
 
 def _plain(results: Sequence[CheckResult]) -> list[Judged]:
@@ -89,10 +94,16 @@ def _plain(results: Sequence[CheckResult]) -> list[Judged]:
 
 def _kernel_log(case: Case) -> list[Judged]:
     memory, bounds = case.memory, case.rules.bounds
+    if not all(isinstance(case.values[name], int) for name in ("place", "lost", "read")):
+        raise TypeError("its place or a count is no number")
     lines = list(kernel_lines(case.values["lines"]))
     within = bounds.us("event.merge")
     memory.faults = merged(driver_lines(lines), within, memory.faults)
     memory.host_faults = host_faults(memory.host_faults, lines, within)
+    if case.values["lost"]:
+        memory.host_faults = with_lost_lines(
+            memory.host_faults, case.values["lost"], case.now_us, within
+        )
     memory.place = case.values["place"]
     since = case.now_us - bounds.us("log.window")
     faults = [each for each in memory.faults if _counts(each, memory, since)]
@@ -129,6 +140,8 @@ def _by_device(
 
 
 def _gpu(case: Case) -> list[Judged]:
+    if not all(isinstance(values, dict) for values in case.values["gpus"]):
+        raise TypeError("a GPU tells no values")
     seen = [_gpu_seen(dict(values), case) for values in case.values["gpus"]]
     expected = case.settings.expect_gpus or case.values["listed"] or None
     earlier: list[Seen] = []
@@ -175,7 +188,10 @@ def _links(case: Case) -> list[Judged]:
 
 
 def _link(told: Mapping[str, Any]) -> LinkSeen:
-    return LinkSeen(**told)
+    seen = LinkSeen(**told)
+    if not isinstance(seen.name, str) or not isinstance(seen.up, bool | None):
+        raise TypeError("a link has no name or no state")
+    return seen
 
 
 def _edac(case: Case) -> list[Judged]:
@@ -248,7 +264,9 @@ def _peers(case: Case) -> list[Judged]:
 
 
 def _wall(case: Case) -> list[Judged]:
-    power = case.values["power_mw"]
+    power, energy = case.values["power_mw"], case.values["energy_uj"]
+    if not isinstance(power, int | None) or not isinstance(energy, int | None):
+        raise TypeError("what the meter counted is no number")
     good = "the meter at the wall answers" if power is None else f"{power / 1000:.0f} W at the wall"
     evidence = (Named(name="power_mw", value=str(power)), Named(name="method", value="plug"))
     return _plain([result_of("wall", None, (), good=good, evidence=evidence)])
@@ -270,8 +288,11 @@ def _bmc(case: Case) -> list[Judged]:
 
 
 def _reading(told: Mapping[str, Any]) -> Reading:
-    value = told["value"]
-    named: dict[str, Any] = {**told, "value": None if value is None else Decimal(value)}
+    """One sensor; a value that is no number counts as not told, and holds up no other sensor."""
+    value: Decimal | None = None
+    with suppress(ValueError):
+        value = None if told["value"] is None else decimal_in(told["value"])
+    named: dict[str, Any] = {**told, "value": value}
     return Reading(**named)
 
 

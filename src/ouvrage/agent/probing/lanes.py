@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
+import signal
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,8 +28,13 @@ from ouvrage.agent.probing.probes import BY_NAME, DRIVER_LANES, KEPT_LANES, LING
 from ouvrage.base.time import SECOND
 
 _LONGEST = 4 << 20
+_LAST_US = 1 << 53
+"""A moment after which no clock is believed (the year 2255)."""
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _KILLED_AFTER_US = {True: 30 * SECOND, False: 5 * SECOND}
 """How long a child has to end by itself, by whether it is a driver's client."""
+_ENDS_WITHIN_S = 0.5
+"""How long is waited for the end of a child whose output has ended; most are gone by then."""
 
 
 @dataclass(slots=True)
@@ -203,19 +211,25 @@ class Lanes:
         self._next(lane)
 
     def _ended(self, lane: _Lane) -> None:
-        """Its child is gone: the question is put to another one, once."""
+        """Its child is gone: the question is put to another one, once; one that says no more and lives on is given up."""
         child, question = lane.child, lane.current
-        lane.child = lane.current = None
-        if child is not None:
+        probe = "" if question is None else question.probe
+        lane.current = None
+        if child is not None and _ends(child.process, _ENDS_WITHIN_S):
+            lane.child = None
             self._selector.unregister(child.output)
             child.let_go()
-            code = _code(child.process)
             if question is not None and question.again:
-                words = f"the probe's process ended, {code}, before it answered"
-                self._fail(question.probe, CRASH, words)
+                words = f"the probe's process ended, {_code(child.process)}, before it answered"
+                self._fail(probe, CRASH, words)
             elif question is not None:
                 question.again = True
                 lane.queue.insert(0, question)
+        elif child is not None:
+            if probe:
+                words = f"process {child.process.pid} closed its output and has not ended"
+                self._fail(probe, CRASH, words)
+            self._give_up(lane, probe, DRIVER_LANES)
         self._next(lane)
 
     def _give_up(self, lane: _Lane, probe: str, careful: Any) -> None:
@@ -227,8 +241,7 @@ class Lanes:
         self._selector.unregister(child.output)
         child.let_go()
         if probe:
-            with suppress(ProcessLookupError):
-                child.process.terminate()
+            _signal_all(child.process, signal.SIGTERM)
         patience = _KILLED_AFTER_US[lane.name in careful]
         lane.leaving.append(_Leaving(child, probe, monotonic_us() + patience))
 
@@ -289,28 +302,26 @@ def _leaves(lane: _Lane, now: int | None = None) -> bool:
     return goes and (now is None or now >= lane.idle_us + LINGERS_US)
 
 
-def _ends(process: subprocess.Popen[bytes]) -> bool:
+def _ends(process: subprocess.Popen[bytes], seconds: float = 1) -> bool:
     with suppress(subprocess.TimeoutExpired):
-        process.wait(1)
+        process.wait(seconds)
         return True
     return False
 
 
 def _read(question: _Question, line: bytes, took_us: int) -> Answer | None:
     """The answer on a line, None where it is none to this question."""
-    try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
+    held = _told(line)
+    if held is None:
         return None
-    if not isinstance(told, dict):
-        return None
-    held = cast("dict[str, Any]", told)
     if held.get("n") != question.number or held.get("probe") != question.probe:
         return None
     at, since = held.get("at_us"), held.get("monotonic_us")
     values, absent, fault = (held.get(name) for name in ("values", "absent", "fault"))
     if not isinstance(at, int) or not isinstance(since, int):
         return None
+    if not 0 <= at < _LAST_US or not 0 <= since - question.asked_us <= took_us:
+        return None  # a moment that cannot be: the next look would be set by it
     if not (isinstance(values, dict) or isinstance(absent, str) or isinstance(fault, str)):
         return None
     return Answer(
@@ -319,23 +330,56 @@ def _read(question: _Question, line: bytes, took_us: int) -> Answer | None:
     )  # fmt: skip
 
 
+def _told(line: bytes) -> dict[str, Any] | None:
+    """The object on a line: finite numbers, and text that every file and terminal can hold; None for anything else."""
+    try:
+        told = json.loads(line, parse_constant=_no_number, parse_float=_finite)
+        told = _plain(told) if _HALF.search(line) else told
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else None
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    return value if isfinite(value) else _no_number(word)
+
+
+def _plain(told: Any) -> Any:
+    """The same with halves of characters written out, which stand for bytes of names that are no UTF-8."""
+    if isinstance(told, str):
+        return told.encode("utf-8", "backslashreplace").decode()
+    if isinstance(told, list):
+        return [_plain(each) for each in cast("list[Any]", told)]
+    if isinstance(told, dict):
+        return {_plain(name): _plain(each) for name, each in cast("dict[str, Any]", told).items()}
+    return told
+
+
 def _gone(each: _Leaving, now: int) -> bool:
-    """Whether a child that was given up has ended; it is killed when its time is over."""
-    if each.child.process.poll() is not None:
-        return True
-    if now >= each.kill_us and not each.killed:
+    """Whether a child that was given up has ended; it is killed when its time is over, and what it started with it."""
+    process = each.child.process
+    over = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    if over or (now >= each.kill_us and not each.killed):
         each.killed = True
-        each.child.process.kill()
-    return False
+        _signal_all(process, signal.SIGKILL)  # before it is waited for, while its number is its own
+    return over and process.poll() is not None
+
+
+def _signal_all(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal a child that was not waited for yet, and what it started: each child leads a session of its own."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
 
 
 def _code(process: subprocess.Popen[bytes]) -> str:
-    """How a process ended, in words; one that closed its output and lives on is ended."""
-    try:
-        code = process.wait(1)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return "without a word"
+    """How a process that is gone ended, in words."""
+    code = process.returncode
     return f"by signal {-code}" if code < 0 else f"with code {code}"
 
 

@@ -30,7 +30,7 @@ class Memory:
     """``place`` is how far the kernel's log was read. ``verified`` says from when on (since boot) faults of a part count.
 
     ``stated`` are natural keys of faults that were; ``hour`` is the wall's; ``uuids`` say which GPU is at an address or an
-    index; ``number`` is the last verdict's, ``inventory`` the hash of the last one stated.
+    index; ``to_verify`` are watches whose next look may open a latch; ``number`` is the last verdict's, ``inventory`` the hash of the last one stated.
     """
 
     boot: str
@@ -45,6 +45,7 @@ class Memory:
     step: Step | None = None
     hour: Hour | None = None
     watches: dict[Key, Watch] = field(default_factory=dict)
+    to_verify: set[Key] = field(default_factory=set)
     number: int = 0
     inventory: str = ""
 
@@ -54,8 +55,9 @@ class Memory:
             return self
         watches = {key: replace(watch, since_us=0, looks=()) for key, watch in self.watches.items()}
         return Memory(
-            boot=boot, watches=watches, uuids=self.uuids, number=self.number, hour=self.hour
-        )
+            boot=boot, watches=watches, uuids=self.uuids, number=self.number, hour=self.hour,
+            to_verify=self.to_verify & watches.keys(),
+        )  # fmt: skip
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:
@@ -76,6 +78,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
             {"check": check, "device": device, **_watch_json(watch)}
             for (check, device), watch in memory.watches.items()
         ],
+        "to_verify": sorted(([check, device] for check, device in memory.to_verify), key=str),
         "number": memory.number,
         "inventory": memory.inventory,
     }
@@ -96,6 +99,7 @@ def memory_from(told: Mapping[str, Any]) -> Memory:
         step=None if told["step"] is None else Step(**told["step"]),
         hour=hour_from(told.get("hour")),
         watches={(each["check"], each["device"]): _watch(each) for each in told["watches"]},
+        to_verify={(check, device) for check, device in told.get("to_verify", ())},
         number=told["number"],
         inventory=told.get("inventory", ""),
     )

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ouvrage.base.errors import OuvrageError
+from ouvrage.ledger.kinds import from_plain
+from ouvrage.model.health import VERDICTS
 from ouvrage.model.work import Named
 
 FILE = "now.json"
@@ -89,25 +91,15 @@ def now_json(now: Now) -> dict[str, Any]:
 
 
 def now_from(value: dict[str, Any]) -> Now:
-    """The view in a file's content. Raises ``KeyError`` or ``TypeError`` for another shape."""
-    return Now(
-        node=value["node"],
-        boot=value["boot"],
-        at_us=value["at_us"],
-        monotonic_us=value["monotonic_us"],
-        epoch=value["epoch"],
-        observer=value["observer"],
-        probes=tuple(ProbeNow(name=name, **told) for name, told in value["probes"].items()),
-        checks=tuple(_check(told) for told in value["checks"]),
-        dropped=Dropped(**value["dropped"]),
-    )
-
-
-def _check(told: dict[str, Any]) -> CheckNow:
-    held = dict(told)
-    held["reasons"] = tuple(held["reasons"])
-    held["evidence"] = tuple(Named(**each) for each in held["evidence"])
-    return CheckNow(**held)
+    """The view in a file's content. Raises ``KeyError``, ``TypeError``, ``ValueError`` or ``AttributeError`` for another
+    shape.
+    """
+    probes = [{"name": name, **told} for name, told in value["probes"].items()]
+    now: Now = from_plain(Now, {**value, "probes": probes})
+    odd = [each.verdict for each in now.checks if each.verdict not in VERDICTS]
+    if odd:
+        raise ValueError(f"{odd[0]} is no verdict")
+    return now
 
 
 def write_now(state: Path, now: Now) -> None:
@@ -130,7 +122,7 @@ def read_now(state: Path) -> Now | None:
         return now_from(json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OuvrageError(
             "agent/now",
             f"{path} is not the view of an agent: {type(error).__name__}: {error}"[:300],

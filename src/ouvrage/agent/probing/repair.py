@@ -23,7 +23,6 @@ from ouvrage.adapters.health_owner import owner_in
 from ouvrage.adapters.home import source_id
 from ouvrage.adapters.machine_commands import MachineCommands
 from ouvrage.adapters.machine_port import MachinePort, NotDone
-from ouvrage.agent.probing.alone import look
 from ouvrage.agent.probing.climbing import (
     INTENT,
     STOPPED,
@@ -141,7 +140,7 @@ class Repair:
 
 def from_server(state: Path, url: str, ca: str | None) -> Callable[[], Duties]:
     """Asks the server as the node that enrolled from this directory. Raises ``OuvrageError`` before that."""
-    from ouvrage.agent.link import Link
+    from ouvrage.agent.link import Away, Link
 
     try:
         key = json.loads((state / "node.json").read_bytes())["key"]
@@ -151,7 +150,10 @@ def from_server(state: Path, url: str, ca: str | None) -> Callable[[], Duties]:
     link.use(key)
 
     def ask() -> Duties:
-        told = link.duties()
+        try:
+            told = link.duties()
+        except Away as away:
+            raise ConnectionError(str(away)) from away
         return Duties(
             epoch=told.epoch,
             rungs=tuple(
@@ -171,6 +173,7 @@ def by_itself(
     home: Path, node: str, machine: MachinePort, *, observer: bool
 ) -> Callable[[], Duties]:
     """Decides alone, from the facts in a home's store."""
+    from ouvrage.agent.probing.alone import look  # with the store it weighs as much as all else
     from ouvrage.store.store import open_store
 
     def ask() -> Duties:
@@ -198,8 +201,6 @@ def by_itself(
 
 def main(words: Sequence[str] | None = None) -> int:
     """Look once. While another one is at it, there is nothing to do. 0: done; 1: the server or the store could not be asked."""
-    from ouvrage.agent.link import Away
-
     parser = argparse.ArgumentParser()
     for name in ("--state", "--node", "--home", "--server", "--ca"):
         parser.add_argument(name)
@@ -224,7 +225,7 @@ def main(words: Sequence[str] | None = None) -> int:
             repair.resume()
         else:
             repair.once()
-    except (OuvrageError, Away, OSError) as error:
+    except (OuvrageError, OSError) as error:
         sys.stderr.write(f"ouvrage agent: {error}\n")
         return 1
     return 0

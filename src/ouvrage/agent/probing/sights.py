@@ -53,14 +53,15 @@ class Sights:
         piece = self._log.after(asked.get("place"), _telling)
         return {
             "lines": list(piece.lines), "read": piece.read, "lost": piece.lost, "place": piece.place,
+            "more": piece.more,
         }  # fmt: skip
 
     def gpu(self, asked: Mapping[str, Any]) -> Values:
         """Every GPU as the library tells it, and how many the bus lists."""
         from ouvrage.adapters.gpu_port import Unavailable
-        from ouvrage.adapters.host_health import nvidia_devices
         from ouvrage.adapters.nvml import begun
         from ouvrage.adapters.nvml_health import looks
+        from ouvrage.adapters.procfs import nvidia_devices
 
         listed = nvidia_devices(self._roots.sys)
         try:

@@ -3,7 +3,8 @@
 Decides how a fact comes to count exactly once however the agent ends. What was found and what the agent must remember to
 go on from there are one line in one file: it is on the disk whole or not at all, so that a fact is never stated
 without the memory of having stated it. A store takes a fact it has as *exists*, so that sending again does no harm; up to
-where it has them stands in a file of its own. A reserve is kept for a full disk: facts take it last.
+where it has them stands in a file of its own. A reserve is kept for a full disk: facts take it last. What was had, and
+memories that a later one replaced, are left out when the file has doubled; a line that the disk spoilt is put aside.
 
 Several processes may add; a lock keeps their lines apart.
 """
@@ -26,9 +27,11 @@ from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import fact_of
 from ouvrage.ledger.lines import fact_line, read_fact_line
 from ouvrage.ledger.stated import Stated
-from ouvrage.store.samples import write_whole
+from ouvrage.store.samples import sync_directory, write_whole
 
-FILE, HAD, LOCK, RESERVE = "spool.ndjson", "spool.had", "spool.lock", "spool.reserve"
+FILE, HAD, LOCK, RESERVE, SPOILT = (
+    "spool.ndjson", "spool.had", "spool.lock", "spool.reserve", "spool.spoilt",
+)  # fmt: skip
 _RESERVE_BYTES = 1 << 20
 _COMPACT_BYTES = 1 << 20
 MOST = 200
@@ -52,6 +55,8 @@ class Spool:
         self._give_room = give_room or (lambda: False)
         self.source = source_id(directory)
         self._keep_reserve()
+        with self._alone():
+            self._begins()
 
     def add(self, said: Sequence[Stated | Fact], memory: Mapping[str, Any] | None = None) -> None:
         """Bring facts, and what is to be remembered with them, to the disk, all or nothing. Raises ``OSError``."""
@@ -60,7 +65,11 @@ class Spool:
         if memory is not None:
             line["memory"] = memory
         with self._alone():
-            self._append(_text(line))
+            nothing_waits = not facts and self.empty
+            end = self._append(_text(line))
+            if nothing_waits:
+                self._note(self._begins()[0], end)
+            self._compact_when_due(end)
 
     def _fact(self, said: Stated | Fact) -> Fact:
         if isinstance(said, Fact):
@@ -73,19 +82,22 @@ class Spool:
     def memory(self) -> dict[str, Any] | None:
         """What was remembered last, None before the first time."""
         with self._alone():
-            found = None
-            for line in self._lines(0):
-                found = line[1].get("memory", found)
+            return self._last_memory()
+
+    def _last_memory(self) -> dict[str, Any] | None:
+        found = None
+        for _, _, line in self._lines(0):
+            found = (line or {}).get("memory", found)
         return found
 
     def waiting(self, most: int = MOST) -> Waiting | None:
         """The next facts to send, oldest first; None where the store has them all."""
         with self._alone():
-            name = self._name()
+            name = self._begins()[0]
             facts: list[Fact] = []
             end = start = self._had(name)
-            for after, line in self._lines(start):
-                found = [read_fact_line(text)[0] for text in line.get("facts", ())]
+            for after, text, line in self._lines(start):
+                found = self._facts_on(text, line)
                 if facts and len(facts) + len(found) > most:
                     break
                 facts += found
@@ -98,59 +110,123 @@ class Spool:
     def empty(self) -> bool:
         """Whether nothing was added since all was had, told from sizes alone."""
         try:
-            return self._had(self._name()) >= self._path.stat().st_size
+            return self._had(self._begins()[0]) >= self._path.stat().st_size
         except OSError:
             return True
 
     def had(self, place: tuple[str, int]) -> None:
         """The store has everything up to a place."""
         with self._alone():
-            if self._name() != place[0]:
+            if self._begins()[0] != place[0]:
                 return
             self._note(*place)
             if self._path.stat().st_size == place[1] > _COMPACT_BYTES:
                 self._compact()
 
+    def _facts_on(self, text: bytes, line: Mapping[str, Any] | None) -> list[Fact]:
+        """The facts on a line as they were added; what the disk spoilt is put aside."""
+        if line is None:
+            self._put_aside(text)
+            return []
+        found: list[Fact] = []
+        for each in line.get("facts", ()):
+            try:
+                fact, sha256 = read_fact_line(each)
+                if fact.sha256 != sha256:
+                    raise ValueError("it is not what was added")
+                found.append(fact)
+            except ValueError:
+                self._put_aside(_text({"facts": [each]}))
+        return found
+
+    def _put_aside(self, text: bytes) -> None:
+        with (self._at / SPOILT).open("ab", buffering=0) as file:
+            file.write(text)
+
     def _note(self, name: str, end: int) -> None:
         write_whole(self._at / HAD, _text({"spool": name, "bytes": end}))
 
-    def _compact(self) -> None:
-        """Begin a new file with the memory alone. Its other name makes the old place void."""
-        memory = None
-        for _, line in self._lines(0):
-            memory = line.get("memory", memory)
-        write_whole(self._path, _text({"spool": new_id(), "memory": memory}))
+    def _compact_when_due(self, end: int) -> None:
+        """Begin a new file when this one has doubled; where the disk has no room for that, it grows on."""
+        if end > _COMPACT_BYTES + 2 * self._begins()[1]:
+            with contextlib.suppress(OSError):
+                self._compact()
 
-    def _name(self) -> str:
-        """The file's own name, in its first line; made with the file."""
+    def _compact(self, had: int | None = None) -> None:
+        """Begin a new file with what still waits and the last memory. Its other name makes the old place void."""
+        had = self._had(self._begins()[0]) if had is None else had
+        for left in self._at.glob(f".{FILE}.*.new"):
+            left.unlink()  # of one that was killed here
+        name, draft = new_id(), self._at / f".{FILE}.{os.getpid()}.new"
+        try:
+            end, waits = self._written_to(draft, name, had)
+            draft.replace(self._path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        sync_directory(self._at)
+        if not waits:
+            self._note(name, end)
+
+    def _written_to(self, draft: Path, name: str, had: int) -> tuple[int, bool]:
+        """Write what still waits and the last memory; where that ends, and whether anything waits."""
+        waits = False
+        with os.fdopen(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb"
+        ) as file:
+            file.write(_first_line(name, 0))
+            for after, text, line in self._lines(0):
+                if after > had and (line is None or line.get("facts")):
+                    waits = True
+                    file.write(text if line is None else _text({"facts": line["facts"]}))
+            file.write(_text({"memory": self._last_memory()}))
+            end = file.tell()
+            file.seek(0)
+            file.write(_first_line(name, end))
+            file.flush()
+            os.fsync(file.fileno())
+        return end, waits
+
+    def _begins(self) -> tuple[str, int]:
+        """The file's own name and the bytes that it began with, in its first line; made anew where the disk spoilt it."""
         if not self._path.exists():
             write_whole(self._path, _text({"spool": new_id()}))
         with self._path.open("rb") as file:
-            return json.loads(file.readline())["spool"]
+            told = _object(file.readline()) or {}
+        name, kept = told.get("spool"), told.get("kept", 0)
+        if isinstance(name, str) and isinstance(kept, int):
+            return name, kept
+        self._compact(0)
+        return self._begins()
 
     def _had(self, name: str) -> int:
         try:
-            told = json.loads((self._at / HAD).read_bytes())
-        except (OSError, ValueError):
+            told = _object((self._at / HAD).read_bytes()) or {}
+        except OSError:
             return 0
-        return told["bytes"] if told["spool"] == name else 0
+        end = told.get("bytes")
+        return end if told.get("spool") == name and isinstance(end, int) else 0
 
-    def _lines(self, start: int) -> Generator[tuple[int, dict[str, Any]]]:
-        """Each whole line from a place on, with the place after it; what follows the last one was torn."""
+    def _lines(self, start: int) -> Generator[tuple[int, bytes, dict[str, Any] | None]]:
+        """Each whole line from a place on: the place after it, its bytes, and what it holds, None where it was spoilt.
+
+        What follows the last one was torn.
+        """
         with contextlib.suppress(FileNotFoundError), self._path.open("rb") as file:
             file.seek(start)
             while (text := file.readline()).endswith(b"\n"):
-                yield file.tell(), json.loads(text)
+                yield file.tell(), text, _object(text)
 
-    def _append(self, text: bytes) -> None:
-        self._name()
+    def _append(self, text: bytes) -> int:
+        """Add a line; where the file ends then."""
+        self._begins()
         descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
             end = _whole_end(descriptor)
             while True:
                 try:
                     _write_at(descriptor, end, text)
-                    return
+                    return end + len(text)
                 except OSError:
                     os.ftruncate(descriptor, end)
                     if not self._more_room():
@@ -185,8 +261,22 @@ class Spool:
             os.close(descriptor)
 
 
+def _first_line(name: str, kept: int) -> bytes:
+    """The line that a file begins with, of one length whatever it says."""
+    return _text({"spool": name, "kept": kept})[:-1].ljust(99) + b"\n"
+
+
 def _text(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    """The object on a line, None where it is none."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
 
 
 def _whole_end(descriptor: int) -> int:

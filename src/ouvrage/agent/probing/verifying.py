@@ -39,10 +39,12 @@ def taken(state: Path) -> list[Verify]:
     found: list[Verify] = []
     with suppress(FileNotFoundError):
         for path in sorted((state / DIRECTORY).glob("*.json")):
-            with suppress(OSError, ValueError, KeyError):
-                told = json.loads(path.read_bytes())
-                found.append(Verify(device=told["device"], gone=bool(told["gone"])))
-            path.unlink(missing_ok=True)
+            with suppress(OSError, ValueError, RecursionError):
+                text = path.read_bytes()
+                path.unlink()  # where it cannot be, it would be asked for again and again
+                told = json.loads(text)
+                if isinstance(told, dict) and isinstance(told.get("device", 0), str | None):
+                    found.append(Verify(device=told["device"], gone=told.get("gone") is True))
     return found
 
 

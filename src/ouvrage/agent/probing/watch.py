@@ -10,10 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from ouvrage.agent.probing.heart import Heart
 from ouvrage.agent.probing.lanes import Lanes
 from ouvrage.agent.probing.memory import Memory, memory_from, memory_json
 from ouvrage.agent.probing.now import Dropped, write_now
+from ouvrage.agent.probing.passing import Passing
 from ouvrage.agent.probing.probes import DRIVER_LANES, KEPT_LANES
 from ouvrage.agent.probing.readings import Readings
 from ouvrage.agent.probing.repairs import Repairs
@@ -45,9 +44,12 @@ _LONGEST_WAIT_S = 1.0
 _DELIVER_FIRST_US, _DELIVER_LAST_US = 5 * SECOND, 5 * MINUTE
 _SHOWN_EACH_US = 2 * SECOND
 """The view is written this often at most; at once where something was stated."""
+_REMEMBERS_EACH_US = 30 * SECOND
+"""What is only to be remembered is written this often at most: whoever is killed before reads the same lines again."""
 _SAYS_US = 10 * MINUTE
 """So long it is said that something was dropped."""
-_KEEPS_OUT_US = 15 * SECOND
+_DELIVERS_WITHIN_US = 10 * MINUTE
+"""After so long whoever delivers is ended and goes on anew: a server may answer byte by byte for ever."""
 _LAST_S = 8.0
 
 
@@ -88,14 +90,15 @@ class Supervisor:
         self._delivery = _Delivery(self._spool, watching.deliver)
         self._repairs = Repairs(watching.repair)
         self._alerts = Alerts(watching.alert)
+        self._passing = (self._delivery.process, self._repairs.process, self._alerts.process)
         self._metrics = watching.settings.metrics
         self._unwritten: list[Stated] = []
-        self._answers: dict[str, Answer] = {}
         self._stopping = False
         self._dropped_before = 0
         self._dropped_us: int | None = None
         self._unshown = False
         self._show_us = 0
+        self._remember_us = 0
 
     def run(self) -> None:
         """Watch until SIGTERM or SIGINT."""
@@ -123,12 +126,14 @@ class Supervisor:
         """Ask who is due, wait a little for answers, and bring what follows from them to the disk."""
         now = monotonic_us()
         self.core.epoch = epoch_in(self._state)
-        for asked in taken(self._state):
+        words = taken(self._state)
+        for asked in words:
             self.core.verify(asked.device, now, gone=asked.gone)
+            self._remember_us = 0  # whoever is killed now must not forget it
         off = hands_off(self._state, now)
         if off:
             self._lanes.let_go(DRIVER_LANES)
-        held = self._delivery.holds(now)
+        held = any(each.holds(now) for each in self._passing)
         for probe in self.core.due(now, KEPT_LANES if held else None):
             if off and probe.lane in DRIVER_LANES:
                 self.core.later(probe, now + SECOND)
@@ -138,29 +143,34 @@ class Supervisor:
         wait_s = min(_LONGEST_WAIT_S, max(next_s, 0.2 if held else 0.0))
         answers = self._lanes.wait(wait_s)
         for answer in answers:
-            self._answers[answer.probe] = answer
             self.core.answered(answer)
-        if answers or self._unwritten:
+        if answers or self._unwritten or words:
             self._write()
         if self._unshown and (now := monotonic_us()) >= self._show_us:
             self._unshown, self._show_us = False, now + _SHOWN_EACH_US
             self._show(now_us(), now)
             self._alerts.shown(self.core.counting)
-        self._alerts.look(monotonic_us())
-        self._delivery.look(monotonic_us(), free=self._lanes.resting)
-        free = self._lanes.resting and not self._delivery.holds(monotonic_us())
-        self._repairs.look(monotonic_us(), self.core.trouble, free=free)
+        now = monotonic_us()
+        self._alerts.look(now, free=self._free())
+        self._delivery.look(now, free=self._free())
+        self._repairs.look(now, self.core.trouble, free=self._free(), counting=self.core.counting)
+
+    def _free(self) -> bool:
+        """Whether nothing runs that passes."""
+        return self._lanes.resting and not any(each.runs for each in self._passing)
 
     def _write(self) -> None:
         """Facts with the memory of them, then the readings, then the view."""
         at, now = now_us(), monotonic_us()
-        self._readings.take(self._answers, at, now)
+        self._readings.take(self.core.understood, at, now)
         self._unwritten += self.core.take_facts()
-        if self._unwritten or self.core.news:
+        due = self.core.news and (now >= self._remember_us or self._stopping)
+        if self._unwritten or due:
             try:
                 self._spool.add(self._unwritten, memory_json(self.core.memory))
+                self._show_us = now if self._unwritten else self._show_us
                 self._unwritten, self.core.news = [], False
-                self._show_us = now
+                self._remember_us = now + _REMEMBERS_EACH_US
             except OSError as error:
                 self._tell(WARN, f"facts wait for room: {error.strerror}", at, now)
         self.core.dropped = Dropped(telemetry=self._readings.dropped, facts=0)
@@ -192,55 +202,35 @@ class Supervisor:
 
 
 class _Delivery:
-    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure.
-
-    It weighs as much as all that watches: it and what starts each minute keep out of one another's way for some seconds.
-    """
+    """Starts the process that takes facts away, where there are some, and leaves a longer pause after each failure."""
 
     def __init__(self, spool: Spool, words: Sequence[str]) -> None:
         self._spool = spool
-        self._words = list(words)
-        self._child: subprocess.Popen[bytes] | None = None
+        self._never = not words
+        self.process = Passing(words)
         self._pause_us = _DELIVER_FIRST_US
-        self._began_us = 0
         self._next_us = 0
-        self._waits_us: int | None = None
 
     def look(self, now: int, *, free: bool) -> None:
         """Start it or see how it ended, where it is time; ``free``: nothing else that is passing runs."""
-        if self._child is not None:
-            code = self._child.poll()
-            if code is None:
-                return
-            self._child = None
+        self.process.end_after(
+            now, _DELIVERS_WITHIN_US
+        )  # it loses nothing: what was had stands on the disk
+        code = self.process.ended()
+        if code is not None:
             longer = min(2 * self._pause_us, _DELIVER_LAST_US)
             self._pause_us = _DELIVER_FIRST_US if code == 0 else longer
             self._next_us = now + self._pause_us
-        if not self._words or now < self._next_us or self._spool.empty:
-            return
-        self._waits_us = now if self._waits_us is None else self._waits_us
-        if free or now > self._waits_us + _KEEPS_OUT_US:
+        waits = self._never or self.process.runs or now < self._next_us or self._spool.empty
+        if not waits and self.process.start(now, free=free):
             self._next_us = now + _DELIVER_FIRST_US
-            self._began_us, self._waits_us = now, None
-            with suppress(OSError):
-                self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
-
-    def holds(self, now: int) -> bool:
-        """Whether what starts each minute is to wait a little for it."""
-        return self._child is not None and now - self._began_us < _KEEPS_OUT_US
 
     def close(self) -> None:
         """Let it finish what it began, and take away what came since, each for a while."""
-        self._wait()
-        if self._words and not self._spool.empty:
-            with suppress(OSError):
-                self._child = subprocess.Popen(self._words, stdin=subprocess.DEVNULL)
-            self._wait()
-
-    def _wait(self) -> None:
-        if self._child is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._child.wait(_LAST_S)
+        self.process.wait(_LAST_S)
+        if not self._never and not self._spool.empty:
+            self.process.start_now()
+            self.process.wait(_LAST_S)
 
 
 def deliver_words(state: Path, *words: str) -> tuple[str, ...]:

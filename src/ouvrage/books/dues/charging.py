@@ -7,7 +7,7 @@ than was charged, since the failure was not the tenant's, credits name the charg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -82,11 +82,7 @@ def _charges_at(lease: Lease, before: Sequence[Charged], at_us: int) -> Iterator
 
 
 def _had(before: Sequence[Charged], rule: str) -> _Before:
-    given: dict[str, int] = {}
-    for each in before:
-        if each.value.credits:
-            back = amount_nano(each.value.amount)
-            given[each.value.credits] = given.get(each.value.credits, 0) + back
+    given = _given(before)
     ours = [each for each in before if each.value.rule == rule]
     charges = [each for each in ours if not each.value.credits]
     left = [(e, amount_nano(e.value.amount) + given.get(e.value.charge, 0)) for e in charges]
@@ -158,6 +154,33 @@ def credit_of(charged: Charged, back: int, words: str, rule: str | None = None) 
         value=value, valid_from=charged.valid_from, valid_to=charged.valid_to,
         grade=charged.grade, key="",
     )  # fmt: skip
+
+
+def credits_of(
+    charges: Sequence[Charged], words: str, only: Collection[str] | None = None
+) -> list[Charged]:
+    """Credits of all that is left of some charges (of ``only`` these), given by the owner of their own accord.
+
+    ``charges`` are all charges and credits that could be about them.
+    """
+    given = _given(charges)
+    found: list[Charged] = []
+    for each in charges:
+        left = amount_nano(each.value.amount) + given.get(each.value.charge, 0)
+        wanted = only is None or each.value.charge in only
+        if wanted and left > 0 and not each.value.credits:
+            found.append(credit_of(each, left, words, CREDIT_NOTE))
+    return found
+
+
+def _given(charges: Iterable[Charged]) -> dict[str, int]:
+    """By charge, what its credits come to: below zero."""
+    given: dict[str, int] = {}
+    for each in charges:
+        if each.value.credits:
+            back = amount_nano(each.value.amount)
+            given[each.value.credits] = given.get(each.value.credits, 0) + back
+    return given
 
 
 def of_cost(charges: Iterable[Charged]) -> list[Charged]:

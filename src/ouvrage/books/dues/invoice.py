@@ -15,7 +15,7 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.base.grades import Grade
 from ouvrage.base.numbers import NANO, decimal_text, number
 from ouvrage.books.dues.account import running_nano
-from ouvrage.books.dues.charging import CREDIT_NOTE, Charged, credit_of
+from ouvrage.books.dues.charging import Charged, credits_of
 from ouvrage.books.dues.lease import amount_nano, amount_text
 from ouvrage.books.dues.record import DuesRecord
 from ouvrage.books.known import Known
@@ -230,9 +230,7 @@ def _rate(record: DuesRecord, org: str, charges: Sequence[Charged], at_us: int) 
 
 def _lines(record: DuesRecord, charges: Iterable[Charged]) -> Iterable[InvoiceLine]:
     leases = {each.lease: each for each in record.leases}
-    for each in sorted(
-        charges, key=lambda e: (e.value.project, e.valid_from, e.value.lease, e.value.rule)
-    ):
+    for each in sorted(charges, key=_in_order):
         value, lease = each.value, leases.get(each.value.lease)
         project = record.projects.get(value.project)
         yield InvoiceLine(
@@ -242,6 +240,18 @@ def _lines(record: DuesRecord, charges: Iterable[Charged]) -> Iterable[InvoiceLi
             rule=value.rule, words=value.words, price=value.price, quantity=number(value.quantity),
             unit=value.unit, nano=amount_nano(value.amount), credits=value.credits, grade=each.grade,
         )  # fmt: skip
+
+
+def _in_order(each: Charged) -> tuple[str, int, str, bool, str]:
+    """A lease's charges stand together, what was given back of them after them."""
+    value = each.value
+    return (
+        value.project,
+        each.valid_from,
+        value.lease,
+        value.credits is not None,
+        value.rule,
+    )
 
 
 def _job_name(record: DuesRecord, job: str | None) -> str | None:
@@ -359,17 +369,7 @@ def credits_for(
 
     Raises ``OuvrageError`` ``invoice/nothing-left`` where all was given back before.
     """
-    given: dict[str, int] = {}
-    for each in record.charges:
-        if each.value.credits:
-            back = amount_nano(each.value.amount)
-            given[each.value.credits] = given.get(each.value.credits, 0) + back
-    wanted = set(only or invoice.charges) & set(invoice.charges)
-    found: list[Charged] = []
-    for each in record.charges:
-        left = amount_nano(each.value.amount) + given.get(each.value.charge, 0)
-        if each.value.charge in wanted and left > 0 and not each.value.credits:
-            found.append(credit_of(each, left, why, CREDIT_NOTE))
+    found = credits_of(record.charges, why, set(only or invoice.charges) & set(invoice.charges))
     if not found:
         raise OuvrageError(
             "invoice/nothing-left", f"nothing of invoice {invoice.number} is left to give back",

@@ -31,12 +31,16 @@ from ouvrage.model.work import JobSpec, JobSubmitted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Billed:
-    """Drafts by tenant; ``unpriced`` are attempts with no price, ``nano`` what each priced one costs in the period."""
+    """Drafts by tenant; ``unpriced`` are attempts with no price, ``nano`` what each priced one costs in the period.
+
+    ``own`` are those that only held a place for this platform's own attempts, which it bills as leases.
+    """
 
     drafts: Mapping[str, Invoice]
     unpriced: tuple[Attempt, ...]
     nano: Mapping[str, int]
     currency: str | None
+    own: tuple[Attempt, ...] = ()
 
 
 def rate_of(fleet: Fleet, attempt: Attempt) -> ClusterRate | None:
@@ -54,7 +58,7 @@ def rate_of(fleet: Fleet, attempt: Attempt) -> ClusterRate | None:
 
 def billed(
     fleet: Fleet,
-    attempts: Iterable[Attempt],
+    attempts: Sequence[Attempt],
     period: Period,
     at_us: int,
     terms: Sequence[Known[Term]],
@@ -62,7 +66,10 @@ def billed(
     """The drafts of a period; ``terms`` are the owner's, among which a tax may be."""
     leases: dict[str, Lease] = {}
     unpriced: list[Attempt] = []
+    own = tuple(each for each in attempts if fleet.is_own(each))
     for each in attempts:
+        if fleet.is_own(each):
+            continue
         rate = rate_of(fleet, each)
         if each.run_us and each.start_us is not None:
             if rate is None:
@@ -88,7 +95,7 @@ def billed(
             for org in sorted({each.org for each in leases.values()})
         },
         unpriced=tuple(unpriced), nano={name: charged_nano(each) for name, each in charges.items()},
-        currency=currencies.pop() if len(currencies) == 1 else None,
+        currency=currencies.pop() if len(currencies) == 1 else None, own=own,
     )  # fmt: skip
 
 

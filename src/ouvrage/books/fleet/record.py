@@ -26,6 +26,7 @@ from ouvrage.model.fleet import (
     ClusterJobUse,
     ClusterNode,
     ClusterPartition,
+    ClusterPlaced,
     ClusterQos,
     ClusterRate,
     ClusterRead,
@@ -72,7 +73,7 @@ class Fleet:
 
     ``nodes`` are listings in order of time, ``machines`` the record from which a calendar is made: nodes, GPUs as their slots, states.
     ``from_us`` to ``until_us`` is what was read of it, both None where nothing was; until ``known_us`` every
-    job is known (None: of no time).
+    job is known (None: of no time). ``placed`` are the jobs, by number and submission, that held places for the platform's own attempts.
     """
 
     cluster: str
@@ -83,6 +84,7 @@ class Fleet:
     partitions: Mapping[str, ClusterPartition]
     qos: Mapping[str, ClusterQos]
     rates: tuple[Known[ClusterRate], ...]
+    placed: frozenset[tuple[str, int]]
     machines: Mapping[str, OwnerRecord]
     by_node: Mapping[str, tuple[Attempt, ...]]
     missing: tuple[str, ...]
@@ -93,6 +95,10 @@ class Fleet:
     def use(self, attempt: Attempt) -> Used:
         """What an attempt used, as far as anybody says."""
         return self.used.get(attempt.name, NOTHING_SAID)
+
+    def is_own(self, attempt: Attempt) -> bool:
+        """Whether an attempt only held a place for one of the platform's own, whose lease is billed."""
+        return (attempt.job, attempt.submit_us or 0) in self.placed
 
     def tenant(self, account: str | None) -> str:
         """The account at the top, below the root alone, of an account: the one who is asked for money."""
@@ -141,6 +147,7 @@ def fleet_from(cluster: str, found: Mapping[type, list[Known[Any]]]) -> Fleet:
         partitions={e.value.partition: e.value for e in found[ClusterPartition]},
         qos={e.value.qos: e.value for e in found[ClusterQos]},
         rates=tuple(found[ClusterRate]),
+        placed=frozenset((e.value.job, e.value.submit_us) for e in found[ClusterPlaced]),
         machines=machines_of(
             cluster, nodes, found[ClusterJobRow], found[ClusterNodeEvent], found[ClusterWhole], found[ClusterReservation]
         ),

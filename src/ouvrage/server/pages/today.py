@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from ouvrage.console.blocks import Block, Cell, ConsolePage, Notice, Tiles
 from ouvrage.server.pages.frame import Visit, page
 from ouvrage.server.pages.jobs import table
-from ouvrage.server.pages.told import moment
+from ouvrage.server.pages.told import moment, money
 from ouvrage.server.services import offers
 from ouvrage.server.services import today as services
 from ouvrage.server.services.rented import rented_told
@@ -34,6 +34,7 @@ def today(seen: Visit) -> ConsolePage:
             *(_notice(seen, each) for each in told.needs),
             *_first_steps(seen, told),
             _tiles(seen, told),
+            *_money(seen, told),
             table(seen, under_way[:20], _("Under way"), more="/jobs"),
         ),
         live_s=5,
@@ -46,9 +47,11 @@ def _notice(seen: Visit, need: Need) -> Notice:
         words = f"{need.name}: {_('no word since')} {moment(need.since_us, seen.language)}"
     elif need.what == "fence":
         words = f"{need.device or need.name}: {_('held back from new work')}: {need.why}"
+    elif need.what == "balance":
+        words = f"{need.name}: {_('its money is used up within a day')}"
     else:
         words = f"{need.name}: {need.why or _(need.state or '')}"
-    tone = "wait" if need.what == "job" else "bad"
+    tone = "bad" if need.what in ("node-away", "fence") else "wait"
     return Notice(text=words, tone=tone, href=need.page, action=_("Look at it"))
 
 
@@ -62,6 +65,21 @@ def _first_steps(seen: Visit, told: TodayTold) -> list[Block]:
     if not offers.listed(seen.platform, seen.who, withdrawn=False, cursor=None, limit=1):
         return [Notice(text=_("Next: put something up for sale."), tone="plain", href="/offers", action=_("Offers and leases"))]  # fmt: skip
     return []
+
+
+def _money(seen: Visit, told: TodayTold) -> list[Block]:
+    """One row of tiles for each currency in which something moved or is sold."""
+    _ = seen.word
+    return [
+        Tiles(
+            tiles=(
+                (_("Charged today"), money(each.charged, each.currency, seen.language)),
+                (_("Running now"), money(each.running, each.currency, seen.language)),
+                (_("Per hour now"), money(each.burn_per_hour, each.currency, seen.language)),
+            )
+        )
+        for each in told.money or ()
+    ]
 
 
 def _tiles(seen: Visit, told: TodayTold) -> Tiles:

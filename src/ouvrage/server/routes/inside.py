@@ -18,14 +18,13 @@ from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.recording import record
 from ouvrage.server.services.inside import Reached, reached
-from ouvrage.server.sockets import actor_of, deny, while_allowed
+from ouvrage.server.sockets import AGAIN_S, Allowed, actor_of, deny
 from ouvrage.server.tunnels import Stream, Tunnels
 from ouvrage.wire.tunnel import END, ToInside, ToPort
 
 router = APIRouter()
 
 ACTION = "job.enter"
-_AGAIN_S = 10.0
 
 
 @router.websocket("/v1/jobs/{job}/inside")
@@ -45,20 +44,23 @@ async def forwarded(
 async def _reach(socket: WebSocket, job: str, what: ToInside | ToPort, words: str) -> None:
     platform: Platform = socket.app.state.platform
     tunnels: Tunnels = socket.app.state.tunnels
-    try:
-        actor = await actor_of(socket, "user")
-        found = await run_in_threadpool(_may, platform, actor, job, words)
-        stream = await tunnels.open(found.node, found.attempt, what)
-    except OuvrageError as error:
-        await deny(socket, error)
-        return
-    try:
-        await socket.accept()
-        await _bridge(socket, stream, found)
-    finally:
-        stream.close()
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-            await socket.close()
+    with contextlib.ExitStack() as held:
+        try:
+            actor = await actor_of(socket, "user")
+            found = await run_in_threadpool(_may, platform, actor, job, words)
+            most = platform.settings.streams_of_one
+            held.enter_context(socket.app.state.open.one(found.job.org, most))
+            stream = await tunnels.open(found.node, found.attempt, what)
+        except OuvrageError as error:
+            await deny(socket, error)
+            return
+        try:
+            await socket.accept()
+            await _bridge(socket, stream, found)
+        finally:
+            stream.close()
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                await socket.close()
 
 
 def _may(platform: Platform, actor: Actor, job: str, words: str) -> Reached:
@@ -105,4 +107,4 @@ async def _while_allowed(socket: WebSocket, found: Reached) -> None:
     def same(actor: Actor) -> bool:
         return reached(platform, actor, found.job.job, ACTION).attempt == found.attempt
 
-    await while_allowed(socket, _AGAIN_S, same)
+    await Allowed(socket, AGAIN_S, same).until_not()

@@ -18,13 +18,13 @@ from ouvrage.server.access import PlatformDep, UserDep, acts
 from ouvrage.server.context import Platform
 from ouvrage.server.errors import unreadable
 from ouvrage.server.services import files, logs
-from ouvrage.server.services.watching import Watched, is_over, watched
+from ouvrage.server.services.watching import Watched, is_over, may_watch, watched
+from ouvrage.server.sockets import AGAIN_S, Allowed
 from ouvrage.wire.work import FileTold
 
 router = APIRouter(tags=["jobs"])
 
 PIECE = 1 << 18
-_RECHECK_S = 15.0
 FileName = Annotated[str, Path(max_length=200)]
 
 
@@ -76,11 +76,12 @@ async def _now(platform: Platform, found: Watched, offset: int) -> AsyncIterator
 async def _growing(
     request: Request, platform: Platform, found: Watched, offset: int
 ) -> AsyncIterator[bytes]:
-    """What is there and what comes, until the attempt has ended, the reader has gone or the server ends."""
-    wait_s = SECOND / 1e6 if platform.limits.several else _RECHECK_S
+    """What is there and what comes, until the attempt or the right to it has ended, the reader has gone or the server ends."""
+    allowed = Allowed(request, AGAIN_S, lambda actor: may_watch(platform, actor, found.job))
+    wait_s = SECOND / 1e6 if platform.limits.several else AGAIN_S
     with platform.wakes.listening_async(f"log:{found.attempt}") as ear:
         over = False
-        while True:
+        while await allowed.still():
             data = await run_in_threadpool(
                 logs.piece, platform.files_dir, found.attempt, offset, PIECE
             )

@@ -1,15 +1,19 @@
 """``/v1/services/{job}/…``: a service of one's own, asked through the platform.
 
 What comes after the job's name goes to the service as it is, and its answer comes back as it is made, piece by piece. The token ends
-here. Each exchange is counted once it has ended, however it did.
+here. Each exchange is counted once it has ended, however it did; it ends with the right to it, and where its asker has gone away.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
+from typing import TypeVar
 
 from fastapi import APIRouter, Request, WebSocket
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
@@ -18,18 +22,18 @@ from ouvrage.metering.answers import AnswerReader
 from ouvrage.metering.service_use import Exchange
 from ouvrage.server.access import AskerDep, PlatformDep, acts
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.errors import status_of
+from ouvrage.server.errors import CutOff, status_of, who_are_you
 from ouvrage.server.services.inside import Reached, service
 from ouvrage.server.services.uses import Uses
-from ouvrage.server.sockets import actor_of, deny, while_allowed
+from ouvrage.server.sockets import AGAIN_S, Allowed, NoLonger, actor_of, deny
 from ouvrage.server.through import SANDBOXED, Answer, Asked, BrokenOff, Services
 from ouvrage.server.through_sockets import Carried
 
 router = APIRouter(tags=["services"])
+A = TypeVar("A")
 
 PREFIX = "/v1/services"
 _SHOWN = ("GET", "POST")
-_AGAIN_S = 10.0
 _OTHERS = ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -120,20 +124,24 @@ async def socket(connection: WebSocket, job: str, path: str) -> None:
     """The same for a connection that stays open: messages pass both ways, whole, until either side ends it."""
     state = connection.app.state
     platform: Platform = state.platform
-    try:
-        actor = await actor_of(connection, "user")
-        found = await run_in_threadpool(service, platform, actor, job)
-    except OuvrageError as error:
-        await deny(connection, error)
-        return
-    watch = _Watch(state.uses, found, platform.monotonic, kept_open=True)
+    with ExitStack() as held:
+        try:
+            actor = await actor_of(connection, "user")
+            found = await run_in_threadpool(service, platform, actor, job)
+            held.enter_context(state.open.one(found.job.org, platform.settings.streams_of_one))
+        except OuvrageError as error:
+            await deny(connection, error)
+            return
+        await _kept_open(connection, found)
 
-    def same(now: Actor) -> bool:
-        return service(platform, now, found.job.job).attempt == found.attempt
 
+async def _kept_open(connection: WebSocket, found: Reached) -> None:
+    state = connection.app.state
+    watch = _Watch(state.uses, found, state.platform.monotonic, kept_open=True)
+    allowed = _allowed(connection, found)
     carried = Carried(state.tunnels, found, *_address(connection.scope), watch.passed)
     try:
-        status = await carried.until_over(connection, while_allowed(connection, _AGAIN_S, same))
+        status = await carried.until_over(connection, allowed.until_not())
     except OuvrageError as error:
         watch.ended(status_of(error))
         await deny(connection, error)
@@ -144,24 +152,62 @@ async def socket(connection: WebSocket, job: str, path: str) -> None:
     watch.ended(status)
 
 
+def _allowed(asked: HTTPConnection, found: Reached) -> Allowed:
+    """For as long as this very attempt is the asker's to use."""
+    platform: Platform = asked.app.state.platform
+
+    def same(now: Actor) -> bool:
+        return service(platform, now, found.job.job).attempt == found.attempt
+
+    return Allowed(asked, AGAIN_S, same)
+
+
 async def _through(request: Request, found: Reached) -> Response:
     assert found.port is not None
     state = request.app.state
     services: Services = state.services
     watch = _Watch(state.uses, found, state.platform.monotonic)
-    asked = _asked(request, watch)
+    allowed = _allowed(request, found)
+    sent = asyncio.Event()
+    asked = _asked(request, watch, sent)
     try:
-        answer = await services.ask(found.node, found.attempt, found.port, asked)
+        answer = await _unless_gone(
+            request, sent, allowed.wait(services.ask(found.node, found.attempt, found.port, asked))
+        )
     except OuvrageError as error:
         watch.ended(status_of(error))
         raise
+    except NoLonger:
+        watch.ended(401)
+        raise who_are_you() from None
     except BaseException:
         watch.ended(None)
         raise
     watch.answers(answer)
-    response = StreamingResponse(_pieces(answer, watch), status_code=answer.status)
+    response = StreamingResponse(_pieces(answer, watch, allowed), status_code=answer.status)
     response.raw_headers = [*answer.headers, SANDBOXED]
     return response
+
+
+async def _unless_gone(request: Request, sent: asyncio.Event, coming: Awaitable[A]) -> A:
+    """What comes. ``ClientDisconnect`` where nobody waits for it any more, which is seen once the whole request is ``sent``."""
+    answer = asyncio.ensure_future(coming)
+    gone = asyncio.create_task(_gone(request, sent))
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        for task in (answer, gone):
+            task.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)
+
+
+async def _gone(request: Request, sent: asyncio.Event) -> None:
+    await sent.wait()
+    while (await request.receive())["type"] != "http.disconnect":
+        continue
 
 
 def _address(scope: Scope) -> tuple[bytes, str]:
@@ -173,7 +219,7 @@ def _address(scope: Scope) -> tuple[bytes, str]:
     return target, f"{PREFIX}/{job.decode('ascii', 'replace')}"
 
 
-def _asked(request: Request, watch: _Watch) -> Asked:
+def _asked(request: Request, watch: _Watch, sent: asyncio.Event) -> Asked:
     target, prefix = _address(request.scope)
 
     async def body() -> AsyncIterator[bytes]:
@@ -181,6 +227,7 @@ def _asked(request: Request, watch: _Watch) -> Asked:
             watch.bytes_in += len(piece)
             if piece:
                 yield piece
+        sent.set()
 
     return Asked(
         method=request.method,
@@ -191,16 +238,19 @@ def _asked(request: Request, watch: _Watch) -> Asked:
     )
 
 
-async def _pieces(answer: Answer, watch: _Watch) -> AsyncIterator[bytes]:
+async def _pieces(answer: Answer, watch: _Watch, allowed: Allowed) -> AsyncIterator[bytes]:
     """The answer's body; whatever ends it, it is counted and its connection given back."""
     status: int | None = None
+    pieces = answer.pieces()
     try:
-        async for piece in answer.pieces():
+        while (piece := await allowed.wait(anext(pieces, None))) is not None:
             watch.piece(piece)
             yield piece
         status = answer.status
     except BrokenOff as error:
-        raise ConnectionError("the service ended its answer before it was whole") from error
+        raise CutOff("the service ended its answer before it was whole") from error
+    except NoLonger as error:
+        raise CutOff("the right to it has ended") from error
     finally:
         watch.ended(status)
         await answer.close()

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ouvrage.base.errors import OuvrageError
 from ouvrage.server.context import Platform
-from ouvrage.server.engine import Embedded
+from ouvrage.server.engine import Engine
 from ouvrage.server.errors import unknown
 from ouvrage.server.services import dialled as dialled_at
 from ouvrage.server.sockets import actor_of, deny
@@ -44,7 +44,7 @@ async def control(socket: WebSocket) -> None:
 async def _noted(socket: WebSocket, node: str) -> None:
     """Say to the other servers, where there are some, that this one reaches the node."""
     platform: Platform = socket.app.state.platform
-    engine: Embedded = socket.app.state.engine
+    engine: Engine = socket.app.state.engine
     if not platform.limits.several:
         return
     try:

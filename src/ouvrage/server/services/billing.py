@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ouvrage.base.time import HOUR
 from ouvrage.books.dues.account import Account, running_nano
-from ouvrage.books.dues.charging import Charged, charges_due
+from ouvrage.books.dues.charging import Charged, charges_due, credits_of
 from ouvrage.books.dues.lease import Ended, Lease, amount_nano, burn_per_hour
 from ouvrage.books.period import Period, month_of, period_named
 from ouvrage.model.selling import OwnOffer
@@ -70,6 +70,13 @@ def charge(platform: Platform, tx: Transaction, names: Collection[str]) -> list[
     for lease in billed(tx.connection, rows):
         at_us = max(tx.now_us, lease.ended.at_us if lease.ended else 0)
         made += charges_due(lease, before.get(lease.lease, ()), at_us, ZONE)
+    keep(platform, tx, made)
+    return made
+
+
+def give_back(platform: Platform, tx: Transaction, lease: str, why: str) -> list[Charged]:
+    """Credit all that is left of a lease's charges on its tenant's account; nothing of it is charged again."""
+    made = credits_of(charges_of_leases(tx.connection, [lease]), why)
     keep(platform, tx, made)
     return made
 

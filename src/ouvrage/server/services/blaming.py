@@ -1,8 +1,8 @@
 """Whose fault it was that an attempt failed, from what was seen on its machine from ten minutes before to five after its end.
 
 Decides nothing by itself (``health/blame`` does). A fault of the machine that is known when the attempt ends makes its end the hardware's:
-it is not billed, and tried again elsewhere. One that comes to light in the minutes after is recorded with it, and told to a person,
-since what is charged stays charged until somebody gives it back.
+it is not billed, and tried again elsewhere. One that comes to light in the minutes after is recorded with it, and told to a person; what its
+own lease was charged is given back on the tenant's account, as a credit for each charge, so that early and late come to the same money.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ouvrage.adapters.health_tables import thresholds, xid_table
+from ouvrage.books.dues.charging import charged_nano
+from ouvrage.books.dues.lease import amount_text
 from ouvrage.health.blame import HARDWARE, Blame, Ended, Fault, blamed
 from ouvrage.health.record import HealthRecord
 from ouvrage.model.health import CRITICAL, HealthEvent, JobBlamed, Paged, Verdict
 from ouvrage.server.context import Platform
 from ouvrage.server.recording import stated
+from ouvrage.server.services.billing import give_back
 from ouvrage.server.services.ended import End
+from ouvrage.store.platform.selling import lease_of
 from ouvrage.store.platform.work import AttemptRow, ended_since
 from ouvrage.store.transaction import Transaction
 
@@ -30,10 +34,18 @@ SURE = Fraction(7, 10)
 
 def blame_now(platform: Platform, tx: Transaction, attempt: AttemptRow, how: End) -> End:
     """An end as it is told, or as the hardware's where a fault of its machine is known to have caused it."""
-    if how.outcome not in _FAILED or how.cause in (HARDWARE, "operator", "tenant"):
+    itself = how.outcome == HARDWARE and attempt.stop is None
+    if not itself and (how.outcome not in _FAILED or how.cause in (HARDWARE, "operator", "tenant")):
         return how
     with platform.health.at(tx.connection) as record:
         found = _blamed(record, attempt, how.ended_us)
+    if itself:  # its node saw the machine fail under it, whatever a watch says
+        seen = found.evidence if found is not None else (f"attempt/{attempt.attempt}/ended",)
+        own = Blame(
+            job=attempt.job, cause=HARDWARE, confidence=Fraction(1), evidence=seen, why=how.reason
+        )
+        _note(platform, tx, attempt, own, billed=False)
+        return how
     if found is None:
         return how
     sure = found.cause == HARDWARE and found.confidence >= SURE
@@ -57,13 +69,26 @@ def blame_late(platform: Platform, tx: Transaction, record: HealthRecord) -> Non
         if found is None or found.cause != HARDWARE or found.confidence < SURE:
             continue
         _note(platform, tx, attempt, found, billed=True)
-        words = f"{found.why} ended attempt {attempt.attempt[:8]}, which is billed: credit it"
+        words = f"{found.why} ended attempt {attempt.attempt[:8]}, {_given_back(platform, tx, attempt, found)}"
         page = Paged(
             key=f"blame/{attempt.attempt}", node=attempt.node, device=None, words=words,
             runbook="person",
         )  # fmt: skip
         name = record.machine(attempt.node).name
         tx.note([stated(platform, page, subject=f"node:{name}", at_us=tx.now_us)])
+
+
+def _given_back(platform: Platform, tx: Transaction, attempt: AttemptRow, found: Blame) -> str:
+    """Credit what an attempt's own lease was charged; in words what came of it."""
+    lease = lease_of(tx.connection, attempt.lease)
+    if lease is None or lease.kind != "job":
+        return "in a lease for a term, which is charged whatever runs in it"
+    back = give_back(platform, tx, attempt.lease, f"given back: {found.why} ended it")
+    if not back:
+        return "for which nothing was charged"
+    return (
+        f"which was billed: {amount_text(-charged_nano(back))} {back[0].value.currency} given back"
+    )
 
 
 def _blamed(record: HealthRecord, attempt: AttemptRow, at_us: int) -> Blame | None:

@@ -1,6 +1,6 @@
 """Estimates before a job is submitted, from the organisation's own finished runs of the same job.
 
-Decides which runs those are (attempts that ended well, the latest hundred) and that a run in a lease for a term counts by its time, on the
+Decides which runs those are (attempts that ended well in projects that the asker may see, the latest hundred) and that a run in a lease for a term counts by its time, on the
 configuration of that lease. The estimate itself is ``books.dues.estimate``'s.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ouvrage.base.grades import Grade
 from ouvrage.books.dues.estimate import EarlierRun, estimate
-from ouvrage.server.authorise import authorise
+from ouvrage.server.authorise import authorise, visible_projects
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.services.counted import counted
 from ouvrage.server.services.naming import project_meant
@@ -37,7 +37,8 @@ def estimated(
         meant = project_meant(connection, actor, project)
         authorise(actor, "job.read", org=meant.org, project=meant.project)
         terms = seen(connection, actor, offer).terms
-        rows = earlier_attempts(connection, meant.org, name, MOST)
+        within = visible_projects(actor, meant.org)
+        rows = earlier_attempts(connection, meant.org, within, name, MOST)
         runs = _runs(platform, connection, rows)
         found = estimate(name, unit, terms, runs, platform.clock(), limit_us)
     return EstimateTold.model_validate(found.as_json())

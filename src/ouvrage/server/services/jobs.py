@@ -18,7 +18,7 @@ from ouvrage.placement.snapshot import Needs
 from ouvrage.placement.spec import check_within, job_spec, needs_of_offer
 from ouvrage.server.authorise import authorise, is_owner_side, visible_orgs
 from ouvrage.server.context import Actor, Platform
-from ouvrage.server.engine import Embedded
+from ouvrage.server.engine import Engine
 from ouvrage.server.errors import conflict, unreadable
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.logs import place
@@ -38,6 +38,7 @@ from ouvrage.store.platform.work import (
     attempts_of,
     count_jobs,
     files_of,
+    job_counts,
     job_of,
     job_page,
     last_attempts,
@@ -57,7 +58,7 @@ from ouvrage.wire.work import (
 
 
 def submit(
-    tx: Transaction, platform: Platform, engine: Embedded, actor: Actor, asked: NewJob
+    tx: Transaction, platform: Platform, engine: Engine, actor: Actor, asked: NewJob
 ) -> JobTold:
     """Take a job into the queue."""
     project = project_meant(tx.connection, actor, asked.project)
@@ -213,7 +214,7 @@ def waiting_row(submitted: JobSubmitted, at_us: int) -> JobRow:
 
 
 def cancel(
-    tx: Transaction, platform: Platform, engine: Embedded, actor: Actor, name: str, asked: Why
+    tx: Transaction, platform: Platform, engine: Engine, actor: Actor, name: str, asked: Why
 ) -> JobTold:
     """End a job: at once where it waits, after its grace where it runs."""
     job = job_meant(tx.connection, actor, name)
@@ -226,9 +227,7 @@ def cancel(
     return _told(tx.connection, platform, actor, [left])[0]
 
 
-def retry(
-    tx: Transaction, platform: Platform, engine: Embedded, actor: Actor, name: str
-) -> JobTold:
+def retry(tx: Transaction, platform: Platform, engine: Engine, actor: Actor, name: str) -> JobTold:
     """Submit a job that has ended once more, as a new job."""
     old = job_meant(tx.connection, actor, name)
     authorise(actor, "job.submit", org=old.org, project=old.project)
@@ -307,7 +306,15 @@ def listed(
         return _told(connection, platform, actor, rows)
 
 
-def explained(platform: Platform, engine: Embedded, actor: Actor, name: str) -> Explained:
+def counted(platform: Platform, actor: Actor, states: Sequence[str]) -> dict[str, int]:
+    """How many of the jobs that somebody may see are in each of these states."""
+    authorise(actor, "job.read", org=None)
+    orgs, projects = visible_orgs(actor), projects_seen(actor)
+    with platform.reading() as connection:
+        return job_counts(connection, orgs=orgs, projects=projects, states=states)
+
+
+def explained(platform: Platform, engine: Engine, actor: Actor, name: str) -> Explained:
     """Why a job stands as it does."""
     own = is_owner_side(actor)
     with platform.reading() as connection:

@@ -28,10 +28,11 @@ MOST = 20
 """Keys of one person."""
 _SMALLEST_RSA_BITS = 2048
 _LONGEST = 200
-_KINDS = (
-    "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa",
-    "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com",
-)  # fmt: skip
+_PARTS = {
+    "ssh-ed25519": 2, "ecdsa-sha2-nistp256": 3, "ecdsa-sha2-nistp384": 3, "ecdsa-sha2-nistp521": 3, "ssh-rsa": 3,
+    "sk-ssh-ed25519@openssh.com": 3, "sk-ecdsa-sha2-nistp256@openssh.com": 4,
+}  # fmt: skip
+"""How many strings the text of each kind of key has (RFC 4253, RFC 5656, RFC 8709, PROTOCOL.u2f of OpenSSH)."""
 
 
 def listed(platform: Platform, actor: Actor, after: str, limit: int) -> list[KeyTold]:
@@ -101,12 +102,12 @@ def _fingerprint(body: str) -> str:
 
 def _read(text: str) -> tuple[str, str, str]:
     """The kind, the body and the comment of a line of a public key."""
-    words = text.strip().split(" ", 2)
+    words = text.split(None, 2)
     if "PRIVATE KEY" in text:
         why = "that is a private key: it stays where it is"
     elif len(text.strip().splitlines()) != 1 or len(words) < 2:
         why = "a public key is one line: its kind, its text, and a comment"
-    elif words[0] not in _KINDS:
+    elif words[0] not in _PARTS:
         why = f"{words[0][:60]} is no kind of key that is taken"
     else:
         why = _odd(words[0], words[1])
@@ -127,7 +128,7 @@ def _odd(kind: str, body: str) -> str:
         parts = _parts(raw)
     except (binascii.Error, UnicodeError, struct.error, ValueError):
         return "its text is no key's"
-    if parts[0] != kind.encode() or len(parts) < 2:
+    if not parts or parts[0] != kind.encode() or len(parts) != _PARTS[kind]:
         return "its text is of another kind than it says"
     if kind == "ssh-rsa" and int.from_bytes(parts[-1], "big").bit_length() < _SMALLEST_RSA_BITS:
         return f"RSA keys need {_SMALLEST_RSA_BITS} bits"

@@ -24,7 +24,7 @@ from ouvrage.server.services.money import refuse_without_money
 from ouvrage.server.services.naming import organisation_meant, project_meant, refuse_closed
 from ouvrage.server.services.offers import seen
 from ouvrage.server.services.scopes import projects_seen
-from ouvrage.server.services.snapshots import snapshot_of
+from ouvrage.server.services.snapshots import snapshot_of, windows_ahead
 from ouvrage.server.services.strangers import refuse_unproven
 from ouvrage.store.platform.selling import (
     LeaseRow,
@@ -95,7 +95,15 @@ def _check_duration(terms: OwnOffer, for_us: int | None) -> None:
 
 def _place(tx: Transaction, platform: Platform, terms: OwnOffer, until_us: int | None) -> Placed:
     """A place that is free now and that nobody waits for, or ``Refused`` 409 with the reason."""
-    stands = snapshot_of(tx.connection, tx.now_us, platform.limits, ALWAYS)
+    if platform.settings.slurm is not None:
+        raise conflict(
+            "lease/slurm",
+            "the places of this fleet are given out by Slurm, job by job: nothing is leased for a time",
+            hint="submit jobs to the offer: ouvrage job submit --offer NAME",
+            field="offer",
+        )
+    windows = windows_ahead(platform, tx.connection, tx.now_us)
+    stands = snapshot_of(tx.connection, tx.now_us, platform.limits, ALWAYS, windows=windows)
     found = grant_place(stands, needs_of_offer(terms), until_us, tx.now_us)
     if isinstance(found, Placed):
         return found

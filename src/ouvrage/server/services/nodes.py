@@ -7,12 +7,15 @@ will be empty.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ouvrage.base.ids import code_of
 from ouvrage.health.glance import Standings, standings_of
 from ouvrage.model.machines import FenceSet, NodeListed
-from ouvrage.placement.snapshot import Node, Snapshot
+from ouvrage.model.selling import Placed
+from ouvrage.placement.snapshot import Lease, Running
 from ouvrage.server.authorise import authorise
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.credentials import new_secret, presented, proves
@@ -20,15 +23,15 @@ from ouvrage.server.errors import conflict, unreadable, who_are_you
 from ouvrage.server.recording import record, stated
 from ouvrage.server.services.meant import node_meant
 from ouvrage.server.services.runner import seen_of
-from ouvrage.server.services.snapshots import snapshot_of
+from ouvrage.server.services.snapshots import under_way
 from ouvrage.store.platform.machines import (
     FenceRow,
     NodeRow,
     RunnerRow,
-    all_nodes,
     all_runners,
     fences_held,
     node_called,
+    nodes_after,
     put_node,
     put_runner,
     set_fence,
@@ -53,6 +56,8 @@ from ouvrage.wire.work import (
     NewListing,
     NodeTold,
 )
+
+T = TypeVar("T")
 
 
 def enrolment(
@@ -201,57 +206,81 @@ def listed(platform: Platform, actor: Actor, *, after: str, limit: int) -> list[
     """The nodes after a name, one more than ``limit`` where more follow."""
     authorise(actor, "node.read", org=None)
     with platform.reading() as connection:
-        world = _world(connection, platform, platform.clock())
-        rows = [row for row in all_nodes(connection) if row.name > after]
-        return [_told(world, row) for row in rows[: limit + 1]]
+        rows = nodes_after(connection, after, limit + 1)
+        return _all_told(connection, platform, platform.clock(), rows)
 
 
 def told(connection: Connection, platform: Platform, now_us: int, row: NodeRow) -> NodeTold:
     """A node with what stands on it."""
-    return _told(_world(connection, platform, now_us), row)
+    return _all_told(connection, platform, now_us, [row])[0]
+
+
+def _all_told(
+    connection: Connection, platform: Platform, now_us: int, rows: Sequence[NodeRow]
+) -> list[NodeTold]:
+    world = world_of(connection, platform, now_us)
+    with platform.health.at(connection) as record:
+        return [_told(world, row, standings_of(record, row.node)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _World:
-    """What stands on the nodes at a moment."""
+class World:
+    """What stands on the nodes at a moment, by node. Attempts ``inside`` a lease of a term take none of their node's room."""
 
     now_us: int
     away_us: int
-    snapshot: Snapshot
-    runners: dict[str, RunnerRow]
-    fences: list[FenceRow]
-    health: dict[str, Standings]
+    runners: Mapping[str, RunnerRow]
+    fences: Mapping[str, Sequence[FenceRow]]
+    leases: Mapping[str, Sequence[Lease]]
+    running: Mapping[str, Sequence[Running]]
+
+    def here(self, node: str) -> bool:
+        """Whether its runner is heard."""
+        runner = self.runners.get(node)
+        return runner is not None and runner.seen_us >= self.now_us - self.away_us
+
+    def loose(self, node: str) -> list[Running]:
+        """The attempts of a node that are in no lease of a term."""
+        inside = {each.lease for each in self.leases.get(node, ())}
+        return [each for each in self.running.get(node, ()) if each.lease not in inside]
+
+    def taken(self, node: str) -> list[Placed]:
+        """What is held of a node."""
+        return [each.placed for each in (*self.leases.get(node, ()), *self.loose(node))]
 
 
-def _world(connection: Connection, platform: Platform, now_us: int) -> _World:
-    with platform.health.at(connection) as record:
-        health = {row.node: standings_of(record, row.node) for row in all_nodes(connection)}
-    return _World(
-        health=health,
+def world_of(connection: Connection, platform: Platform, now_us: int) -> World:
+    """What stands on all nodes."""
+    leases, running = under_way(connection)
+    return World(
         now_us=now_us,
         away_us=platform.limits.away_us,
-        snapshot=snapshot_of(connection, now_us, platform.limits, ()),
         runners=all_runners(connection),
-        fences=fences_held(connection),
+        fences=_by_node((each.node, each) for each in fences_held(connection)),
+        leases=_by_node((each.placed.node, each) for each in leases),
+        running=_by_node((each.placed.node, each) for each in running),
     )
 
 
-def _told(world: _World, row: NodeRow) -> NodeTold:
-    seen, snapshot, runner = row.seen, world.snapshot, world.runners.get(row.node)
-    leases = [each for each in snapshot.leases if each.placed.node == row.node]
-    running = [each for each in snapshot.running if each.placed.node == row.node]
-    inside = {each.lease for each in leases}
-    loose = [each for each in running if each.lease not in inside]
-    taken = [each.placed for each in (*leases, *loose)]
-    held = [each for each in world.fences if each.node == row.node]
+def _by_node(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for node, each in pairs:
+        found.setdefault(node, []).append(each)
+    return found
+
+
+def _told(world: World, row: NodeRow, health: Standings) -> NodeTold:
+    seen, runner = row.seen, world.runners.get(row.node)
+    leases, running = world.leases.get(row.node, ()), world.running.get(row.node, ())
+    loose, taken = world.loose(row.node), world.taken(row.node)
+    held = world.fences.get(row.node, ())
     ends = [*(each.until_us for each in leases), *(each.ends_by_us for each in loose)]
     last = max((us for us in ends if us is not None), default=None)
-    here = runner is not None and runner.seen_us >= world.now_us - world.away_us
     return NodeTold(
         node=row.node,
         code=code_of(row.node),
         name=row.name,
-        state="here" if here else "away",
+        state="here" if world.here(row.node) else "away",
         seen_us=runner.seen_us if runner else None,
         listed=row.listed,
         fences=[
@@ -264,7 +293,7 @@ def _told(world: _World, row: NodeRow) -> NodeTold:
         memory_free_mib=seen.memory_mib - sum(each.memory_mib for each in taken),
         disk_mib=seen.disk_mib,
         disk_free_mib=seen.disk_mib - sum(each.disk_mib for each in taken),
-        devices=_devices(row, snapshot, world.health[row.node]),
+        devices=_devices(world, row, health),
         isolations=list(seen.isolations),
         cgroup=seen.cgroup,
         version=seen.version,
@@ -273,25 +302,26 @@ def _told(world: _World, row: NodeRow) -> NodeTold:
         leases=len(leases),
         empty_us=None if None in ends else last,
         empty=not taken,
-        health=world.health[row.node].worst,
-        health_why=world.health[row.node].why,
-        health_since_us=world.health[row.node].since_us,
+        health=health.worst,
+        health_why=health.why,
+        health_since_us=health.since_us,
     )
 
 
-def _devices(row: NodeRow, snapshot: Snapshot, health: Standings) -> list[DeviceTold]:
-    node: Node = next(each for each in snapshot.nodes if each.node == row.node)
-    fenced = {each.device for each in node.devices if each.fenced or node.fenced}
-    leases = {d: each.lease for each in snapshot.leases for d in each.placed.devices}
-    attempts = {d: each.attempt for each in snapshot.running for d in each.placed.devices}
-    leases |= {d: each.lease for each in snapshot.running for d in each.placed.devices}
+def _devices(world: World, row: NodeRow, health: Standings) -> list[DeviceTold]:
+    fenced = {each.device for each in world.fences.get(row.node, ())}
+    whole = None in fenced or not world.here(row.node)
+    running = world.running.get(row.node, ())
+    leases = {d: e.lease for e in world.leases.get(row.node, ()) for d in e.placed.devices}
+    attempts = {d: each.attempt for each in running for d in each.placed.devices}
+    leases |= {d: each.lease for each in running for d in each.placed.devices}
     return [
         DeviceTold(
             device=d.device,
             slot=d.slot,
             model=d.model,
             memory_mib=d.memory_mib,
-            fenced=d.device in fenced,
+            fenced=whole or d.device in fenced,
             lease=leases.get(d.device),
             attempt=attempts.get(d.device),
             health=health.states.get(d.device, health.own),

@@ -46,6 +46,7 @@ from ouvrage.wire.runner import (
     Event,
     File,
     Forget,
+    Held,
     Inventory,
     Order,
     Pair,
@@ -343,6 +344,9 @@ def _gap(last: int, found: int) -> Exception:
 
 
 def _take(tx: Transaction, platform: Platform, node: str, event: Event, told: set[str]) -> None:
+    if isinstance(event, Held):  # whose place it is, and whether it is one, Slurm will say
+        told.add(f"place:{event.attempt}")
+        return
     attempt = attempt_of(tx.connection, event.attempt)
     if attempt is None or attempt.node != node:
         detail = f"a runner reported {event.event} of an attempt that is not its own"

@@ -7,6 +7,7 @@ under an offer takes the offer's whole configuration. It makes no choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ouvrage.model.selling import OwnOffer
@@ -24,6 +25,7 @@ from ouvrage.placement.snapshot import (
     Waiting,
 )
 from ouvrage.placement.spec import needs_of, needs_of_offer
+from ouvrage.server.context import Platform
 from ouvrage.server.work_limits import WorkLimits
 from ouvrage.store.platform.machines import (
     NodeRow,
@@ -49,13 +51,15 @@ Holds = Mapping[str, Sequence[Hold]]
 """By job, why it may not start."""
 Holding = Callable[[Connection, Sequence[JobRow], int], Holds]
 """Says at a moment which of some jobs may not start, and why."""
+Windows = Mapping[str, tuple[tuple[int, int], ...]]
+"""By node, from and to of maintenance to come, soonest first."""
 POLICY = Policy()
 _MOST = 1_000_000
 
 
 def site_of(connection: Connection) -> Site:
     """How large the site is, to say which share of it something takes."""
-    nodes = tuple(_node(row, False, set()) for row in all_nodes(connection))
+    nodes = tuple(_node(row, False, set(), {}) for row in all_nodes(connection))
     return Site(Snapshot(nodes=nodes))
 
 
@@ -65,9 +69,42 @@ def snapshot_of(
     limits: WorkLimits,
     holding: Sequence[Holding],
     waiting: Sequence[JobRow] | None = None,
+    windows: Windows | None = None,
 ) -> Snapshot:
-    """All that placement may know now; ``waiting`` where somebody has read those jobs already."""
+    """All that placement may know now; ``waiting`` where somebody has read those jobs already, ``windows`` of maintenance."""
     waiting = jobs_in(connection, ("waiting",)) if waiting is None else waiting
+    under = _under(connection, waiting)
+    holds = _all_holds(connection, waiting, now_us, holding)
+    return Snapshot(
+        nodes=nodes_of(connection, now_us, limits, windows or {}),
+        leases=under.leases,
+        running=under.running,
+        waiting=tuple(_waiting(job, under.of(job), holds.get(job.job, ())) for job in waiting),
+        shares=shares_of(connection, now_us),
+        policy=POLICY,
+    )
+
+
+def under_way(connection: Connection) -> tuple[tuple[Lease, ...], tuple[Running, ...]]:
+    """The leases of a term and the attempts that hold places now."""
+    under = _under(connection, ())
+    return under.leases, under.running
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Under:
+    """What holds places, with the ``terms`` of each offer and of each lease that is ``leased``."""
+
+    terms: Mapping[str, OwnOffer]
+    leased: Mapping[str, OwnOffer]
+    leases: tuple[Lease, ...]
+    running: tuple[Running, ...]
+
+    def of(self, job: JobRow) -> OwnOffer | None:
+        return _terms(job, self.terms, self.leased)
+
+
+def _under(connection: Connection, waiting: Sequence[JobRow]) -> _Under:
     running = open_attempts(connection)
     leases = open_leases(connection, kind="term")
     jobs = jobs_by_id(connection, [each.job for each in running])
@@ -75,29 +112,36 @@ def snapshot_of(
     offers = offers_by_id(connection, wanted | {lease.offer for lease in leases})
     terms = {offer: row.terms for offer, row in offers.items()}
     leased = {lease.lease: terms[lease.offer] for lease in leases}
-    holds = _all_holds(connection, waiting, now_us, holding)
-    return Snapshot(
-        nodes=nodes_of(connection, now_us, limits),
+    return _Under(
+        terms=terms,
+        leased=leased,
         leases=tuple(_lease(row, terms[row.offer]) for row in leases),
         running=tuple(
             _running(each, jobs[each.job], _terms(jobs[each.job], terms, leased))
             for each in running
             if each.job in jobs
         ),
-        waiting=tuple(
-            _waiting(job, _terms(job, terms, leased), holds.get(job.job, ())) for job in waiting
-        ),
-        shares=shares_of(connection, now_us),
-        policy=POLICY,
     )
 
 
-def nodes_of(connection: Connection, now_us: int, limits: WorkLimits) -> tuple[Node, ...]:
+def windows_ahead(platform: Platform, connection: Connection, now_us: int) -> Windows:
+    """By node, the windows of maintenance that are not over. Ask before anything is appended in a transaction."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    with platform.health.at(connection) as record:
+        for window in record.windows.values():
+            if not window.cancelled and window.to_us > now_us:
+                found.setdefault(window.node, []).append((window.from_us, window.to_us))
+    return {node: tuple(sorted(each)) for node, each in found.items()}
+
+
+def nodes_of(
+    connection: Connection, now_us: int, limits: WorkLimits, windows: Windows
+) -> tuple[Node, ...]:
     """The nodes, with what is withheld of them."""
     runners, held = all_runners(connection), fences_held(connection)
     fenced = fenced_devices(held)
     return tuple(
-        _node(row, is_away(runners.get(row.node), now_us, limits), fenced)
+        _node(row, is_away(runners.get(row.node), now_us, limits), fenced, windows)
         for row in all_nodes(connection)
     )
 
@@ -107,7 +151,7 @@ def is_away(runner: RunnerRow | None, now_us: int, limits: WorkLimits) -> bool:
     return runner is None or runner.seen_us < now_us - limits.away_us
 
 
-def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]]) -> Node:
+def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]], windows: Windows) -> Node:
     seen = row.seen
     return Node(
         node=seen.node,
@@ -127,6 +171,7 @@ def _node(row: NodeRow, away: bool, fenced: set[tuple[str, str | None]]) -> Node
         listed=row.listed,
         fenced=away or (seen.node, None) in fenced,
         isolations=seen.isolations,
+        windows=windows.get(seen.node, ()),
     )
 
 

@@ -8,10 +8,13 @@ from the node, through whoever keeps it running.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from ouvrage.adapters.audit_tables import audit_table, need_table
 from ouvrage.base.errors import OuvrageError
-from ouvrage.health.certificates import Standing, part_ids, standing
+from ouvrage.base.time import DAY, HOUR
+from ouvrage.health.certificates import Standing, longest_us, part_ids, standing
 from ouvrage.ledger.facts import Fact
 from ouvrage.ledger.kinds import read
 from ouvrage.ledger.lines import read_fact_line
@@ -39,6 +42,8 @@ from ouvrage.store.transaction import Connection, Transaction
 from ouvrage.wire.work import NewOffer, NewProofs, ProofsTaken
 
 PUBLIC = "public"
+_AHEAD_US = HOUR
+"""So far a node's clock may be ahead of the platform's."""
 _MOST_SAID = 3
 Kind = TypeVar("Kind")
 
@@ -49,7 +54,7 @@ def receive(
     """Record certificates and audits of a node; each counts once."""
     authorise(actor, "node.change", org=None)
     node = node_meant(tx.connection, name)
-    facts = [_proof(line, node, platform.source) for line in asked.facts]
+    facts = [_proof(line, node, platform.source, tx.now_us) for line in asked.facts]
     outcomes = {outcome.key: outcome.result for outcome in tx.append(facts)}
     detail = ", ".join(fact.id for fact in facts)
     tx.note([audited(platform, actor, "node.prove", at_us=tx.now_us, org=None, target=node.node, detail=detail)])  # fmt: skip
@@ -60,7 +65,7 @@ def receive(
     )
 
 
-def _proof(line: str, node: NodeRow, own_source: str) -> Fact:
+def _proof(line: str, node: NodeRow, own_source: str, now_us: int) -> Fact:
     """The fact on a line, if it is a proof about this node. ``Refused`` 422 else."""
     try:
         fact, _ = read_fact_line(line)
@@ -75,6 +80,8 @@ def _proof(line: str, node: NodeRow, own_source: str) -> Fact:
     named = (f"{fact.kind}/{own}", f"node:{value.node}", None)
     if fact.source == own_source or (fact.id, fact.subject, fact.corrects) != named:
         raise _not_taken(f"{own} is not named as a proof is")
+    if fact.valid_from > now_us + _AHEAD_US:
+        raise _not_taken(f"{own} is from the future: the machine's clock is ahead")
     return fact
 
 
@@ -94,7 +101,7 @@ def against(
     words: list[str] = []
     if isolation not in node.seen.isolations:
         words.append(f"{node.name}: {isolation} is not proven there (ouvrage doctor --isolation)")
-    audits = [value for _, value in _said(platform, node, NodeAudited, more)]
+    audits = [value for _, value in _said(platform, node, NodeAudited, now_us, more)]
     if not audits:
         words.append(f"{node.name}: no audit is on record (ouvrage node audit --push)")
     elif audits[-1].verdict in (CRITICAL, UNKNOWN):
@@ -107,8 +114,8 @@ def against(
 
 def _certificates(platform: Platform, node: NodeRow, now_us: int, more: Sequence[Fact]) -> list[str]:  # fmt: skip
     """A machine that was proved for nothing and failed at something is known to be bad; an unproved one is not."""
-    held = {value.work_class: (at, value) for at, value in _said(platform, node, NodeCertificate, more)}  # fmt: skip
-    made_of = _said(platform, node, NodeInventory, more)[-1:]
+    held = {value.work_class: (at, value) for at, value in _said(platform, node, NodeCertificate, now_us, more)}  # fmt: skip
+    made_of = _said(platform, node, NodeInventory, now_us, more)[-1:]
     found = [_standing(each, at, made_of, now_us) for at, each in held.values()]
     if not found or any(each.holds for each in found):
         return []
@@ -129,16 +136,30 @@ def _standing(
 
 
 def _said(
-    platform: Platform, node: NodeRow, kind: type[Kind], more: Sequence[Fact]
+    platform: Platform, node: NodeRow, kind: type[Kind], now_us: int, more: Sequence[Fact]
 ) -> list[tuple[int, Kind]]:
-    """What is on record of a node, under its name or its id, with its moment, in order of time."""
+    """What is on record of a node, under its name or its id, with its moment, in order of time.
+
+    What is from the future does not count yet: it would be the last word on the node until then. No proof counts longer than one made
+    by the tables may.
+    """
     named: Any = kind
     subjects = dict.fromkeys((f"node:{node.name}", f"node:{node.node}"))
     entries = [e for s in subjects for e in platform.store.records(subject=s, kind=named.KIND)]
     facts = [*(each.fact for each in in_force(entries)), *(f for f in more if f.kind == named.KIND)]
+    facts = [each for each in facts if each.valid_from <= now_us + _AHEAD_US]
     facts.sort(key=lambda fact: fact.valid_from)
-    found = [(fact.valid_from, read(fact)) for fact in facts]
+    found = [(fact.valid_from, _bounded(read(fact), fact.valid_from)) for fact in facts]
     return [(at, value) for at, value in found if isinstance(value, kind)]
+
+
+def _bounded(value: object, at_us: int) -> object:
+    """A proof that ends when it may end at the latest."""
+    if isinstance(value, NodeAudited):
+        return replace(value, expires_us=min(value.expires_us, at_us + int(audit_table().valid_days * DAY)))  # fmt: skip
+    if isinstance(value, NodeCertificate):
+        return replace(value, expires_us=min(value.expires_us, at_us + longest_us(need_table().bounds)))  # fmt: skip
+    return value
 
 
 def proven_nodes(

@@ -18,6 +18,7 @@ from ouvrage.store.platform.work import attempt_of, attempts_of
 class Watched:
     """An attempt's log: ``bytes`` so far; ``state`` is ``open``, ``ended`` or ``cut``."""
 
+    job: str
     attempt: str
     number: int
     bytes: int
@@ -35,7 +36,16 @@ def watched(platform: Platform, actor: Actor, job: str, number: int | None) -> W
     attempt = chosen[-1]
     stands = place(platform.files_dir, attempt.attempt, limit=platform.limits.log_bytes)
     state = "cut" if stands.full else "ended" if attempt.over else "open"
-    return Watched(attempt=attempt.attempt, number=attempt.number, bytes=stands.bytes, state=state)
+    return Watched(
+        job=row.job, attempt=attempt.attempt, number=attempt.number, bytes=stands.bytes, state=state
+    )
+
+
+def may_watch(platform: Platform, actor: Actor, job: str) -> bool:
+    """Whether somebody may still read a job's log. ``Refused`` where not."""
+    with platform.reading() as connection:
+        readable(connection, actor, job)
+    return True
 
 
 def is_over(platform: Platform, attempt: str) -> bool:

@@ -12,6 +12,7 @@ from ouvrage.store.platform import (
     dues_tables,
     hook_tables,
     ingest_tables,
+    slurm_tables,
     tenancy_tables,
     work_tables,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "dues_tables",
     "hook_tables",
     "ingest_tables",
+    "slurm_tables",
     "tenancy_tables",
     "work_tables",
 ]  # imported so that ``metadata`` knows them

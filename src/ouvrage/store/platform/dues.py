@@ -101,6 +101,13 @@ def charged_before(connection: Connection, org: str, at_us: int) -> int:
     return _sum(connection, select(func.sum(charges.c.nano)).where(where))
 
 
+def charged_by_org(connection: Connection, from_us: int, to_us: int) -> dict[str, int]:
+    """What each organisation was charged for time that ended in a period, in nano-units."""
+    ended = (charges.c.to_us >= from_us) & (charges.c.to_us < to_us)
+    query = select(charges.c.org, func.sum(charges.c.nano).label("nano")).where(ended)
+    return {row.org: int(row.nano) for row in connection.execute(query.group_by(charges.c.org))}
+
+
 def charged_in_all(connection: Connection, org: str) -> tuple[int, int]:
     """What an organisation was charged, and what of it stands on no invoice, in nano-units."""
     own = select(func.sum(charges.c.nano)).where(charges.c.org == org)
@@ -324,8 +331,10 @@ def attempts_of_leases(connection: Connection, ids: Collection[str]) -> list[Att
     return found
 
 
-def earlier_attempts(connection: Connection, org: str, name: str, limit: int) -> list[AttemptRow]:
-    """An organisation's attempts that ended well of jobs of a name, newest first."""
+def earlier_attempts(
+    connection: Connection, org: str, projects: Collection[str] | None, name: str, limit: int
+) -> list[AttemptRow]:
+    """An organisation's attempts that ended well of jobs of a name, in these projects (None: any), newest first."""
     query = (
         select(attempts)
         .join(jobs, jobs.c.job == attempts.c.job)
@@ -333,6 +342,8 @@ def earlier_attempts(connection: Connection, org: str, name: str, limit: int) ->
         .order_by(attempts.c.attempt.desc())
         .limit(limit)
     )
+    if projects is not None:
+        query = query.where(jobs.c.project.in_(projects))
     return [attempt_row(row) for row in connection.execute(query)]
 
 

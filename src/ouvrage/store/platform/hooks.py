@@ -78,10 +78,14 @@ def add_deliveries(connection: Connection, rows: Sequence[DeliveryRow]) -> None:
         connection.execute(insert(deliveries), [asdict(row) for row in rows])
 
 
-def due(connection: Connection, now_us: int, limit: int) -> list[DeliveryRow]:
-    """What is to be sent now: of each webhook the oldest alone, so that one that hangs holds up its own."""
+def due(
+    connection: Connection, now_us: int, limit: int, hook: str | None = None
+) -> list[DeliveryRow]:
+    """What is to be sent now, to all or to one: of each webhook the oldest alone, so that one that hangs holds up its own."""
     is_due = deliveries.c.due_us.is_not(None)
     firsts = select(func.min(deliveries.c.delivery)).where(is_due).group_by(deliveries.c.webhook)
+    if hook is not None:
+        firsts = firsts.where(deliveries.c.webhook == hook)
     query = select(deliveries).where(
         deliveries.c.delivery.in_(firsts), is_due, deliveries.c.due_us <= now_us
     )

@@ -42,7 +42,12 @@ def _read(kind: type[Any], text: str) -> Any:
 
 
 def values_of(kind: type[T], text: str) -> tuple[T, ...]:
-    """The tuple that ``text_of`` wrote."""
+    """The tuple that ``text_of`` wrote. What a machine is changes rarely and is asked all the time: each is read once."""
+    return _read_all(kind, text)
+
+
+@lru_cache(maxsize=20_000)
+def _read_all(kind: type[Any], text: str) -> Any:
     return tuple(from_plain(kind, each) for each in json.loads(text))
 
 

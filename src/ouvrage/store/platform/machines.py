@@ -90,6 +90,12 @@ def all_nodes(connection: Connection) -> list[NodeRow]:
     return [_node(row) for row in connection.execute(select(nodes).order_by(nodes.c.name))]
 
 
+def nodes_after(connection: Connection, name: str, limit: int) -> list[NodeRow]:
+    """The first nodes whose name comes after one."""
+    query = select(nodes).where(nodes.c.name > name).order_by(nodes.c.name).limit(limit)
+    return [_node(row) for row in connection.execute(query)]
+
+
 def node_called(connection: Connection, name: str) -> NodeRow | None:
     """The node of an id or a name."""
     query = select(nodes).where((nodes.c.node == name) | (nodes.c.name == name))

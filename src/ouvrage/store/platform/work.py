@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, insert, select, update
 
 from ouvrage.model.selling import Placed
 from ouvrage.model.work import ENDED, JobSpec, Peaks
@@ -131,7 +131,7 @@ def change_job(connection: Connection, job: str, **values: Any) -> None:
 def job_of(connection: Connection, job: str) -> JobRow | None:
     """The job of an id."""
     row = connection.execute(_JOB, {"id": job}).first()
-    return None if row is None else _job(row)
+    return None if row is None else job_row(row)
 
 
 def jobs_called(connection: Connection, text: str) -> list[JobRow]:
@@ -140,7 +140,7 @@ def jobs_called(connection: Connection, text: str) -> list[JobRow]:
     named = jobs.c.name == text
     query = select(jobs).where(named if where is None else named | where)
     rows = connection.execute(query.order_by(jobs.c.job.desc()).limit(1000))
-    return [_job(row) for row in rows if row.name == text or has_code(row.job, text)]
+    return [job_row(row) for row in rows if row.name == text or has_code(row.job, text)]
 
 
 def jobs_by_id(connection: Connection, ids: Collection[str]) -> dict[str, JobRow]:
@@ -148,7 +148,7 @@ def jobs_by_id(connection: Connection, ids: Collection[str]) -> dict[str, JobRow
     if not ids:
         return {}
     query = select(jobs).where(jobs.c.job.in_(sorted(set(ids))))
-    return {row.job: _job(row) for row in connection.execute(query)}
+    return {row.job: job_row(row) for row in connection.execute(query)}
 
 
 def any_waiting(connection: Connection) -> bool:
@@ -169,7 +169,27 @@ def jobs_in(
     """The jobs in these states, oldest first."""
     query = select(jobs).where(jobs.c.state.in_(sorted(states)))
     query = query.order_by(jobs.c.submitted_us, jobs.c.job).limit(limit)
-    return [_job(row) for row in connection.execute(query)]
+    return [job_row(row) for row in connection.execute(query)]
+
+
+def job_counts(
+    connection: Connection,
+    *,
+    orgs: Collection[str] | None,
+    projects: Collection[str] | None,
+    states: Collection[str],
+) -> dict[str, int]:
+    """How many jobs of these organisations (None: all) and projects are in each of these states."""
+    many = func.count().label("many")
+    query = select(jobs.c.state, many).where(*_among(orgs, projects, states))
+    return {row.state: row.many for row in connection.execute(query.group_by(jobs.c.state))}
+
+
+def _among(
+    orgs: Collection[str] | None, projects: Collection[str] | None, states: Collection[str] | None
+) -> list[ColumnElement[bool]]:
+    wanted = ((jobs.c.org, orgs), (jobs.c.project, projects), (jobs.c.state, states))
+    return [column.in_(sorted(allowed)) for column, allowed in wanted if allowed is not None]
 
 
 def job_page(
@@ -183,21 +203,15 @@ def job_page(
     cursor: str | None,
 ) -> list[JobRow]:
     """Jobs of these organisations (None: all) and projects, newest first, one more where more follow."""
-    query = select(jobs)
-    for column, allowed in (
-        (jobs.c.org, orgs),
-        (jobs.c.project, projects),
-        (jobs.c.state, states),
-    ):
-        if allowed is not None:
-            query = query.where(column.in_(sorted(allowed)))
+    query = select(jobs).where(*_among(orgs, projects, states))
     if lease is not None:
         query = query.where(jobs.c.lease == lease)
     found = connection.execute(page(query, jobs.c.job, limit=limit, cursor=cursor))
-    return [_job(row) for row in found]
+    return [job_row(row) for row in found]
 
 
-def _job(row: Row[Any]) -> JobRow:
+def job_row(row: Row[Any]) -> JobRow:
+    """A job as its row states it."""
     values: dict[str, Any] = dict(row._mapping)
     values |= {"spec": value_of(JobSpec, row.spec), "not_on": values_of(str, row.not_on)}
     return JobRow(**values)
