@@ -41,6 +41,12 @@ def test_what_a_unit_starts_is_a_command_with_these_options(path: Path):
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_a_call_that_is_forbidden_is_refused_and_kills_nobody(path: Path):
+    """A unit's filter is inherited by all that it starts; without this systemd's answer is SIGSYS."""
+    assert service(path)["SystemCallErrorNumber"] == "EPERM"
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
 def test_a_unit_is_hardened(path: Path):
     said = service(path)
     assert said["UMask"] == "0077"

@@ -2,7 +2,7 @@
 
 Decides what is kept between runs, outside the repository (``$XDG_CACHE_HOME/ouvrage-vm``): the system from Debian's packages, as long
 as the list of them stays the same, and the wheels. Ouvrage itself is built and installed anew each time, from a wheel into
-``/opt/ouvrage``, without a network, as ``docs/guides/systemd.md`` says. The disk is written without mounting anything. It needs root,
+``/opt/ouvrage``, without a network, as ``docs/guides/console.md`` says. The disk is written without mounting anything. It needs root,
 since the system's files belong to root and its packages are set up inside it.
 """
 
