@@ -56,6 +56,7 @@ references: dev ## write the generated pages of docs/reference anew
 	@$(PY) tools/openapi_reference.py
 
 soak: dev debian ## the long tests: every kill, every law at length, every property on new examples
+	@sh tools/debian.sh soak
 	@OUVRAGE_RANDOM=1 $(PY) -m pytest -q -m "soak or property" --durations=10 tests
 
 bench: dev ## measure speed and overhead; WRITE=1 keeps the result in docs/reference/benchmarks.md

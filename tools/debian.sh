@@ -1,17 +1,20 @@
 #!/bin/sh
 # Install the Debian packages that are needed and not here. `debian.sh run`: what sandboxes are made
-# with, for `make run`. `debian.sh fleet`: that and Slurm with its accounting, for `make fleet`. `debian.sh test`: that, PostgreSQL 15, whose server the tests start themselves
+# with, for `make run`. `debian.sh fleet`: that and Slurm with its accounting, for `make fleet`. `debian.sh test`: that, PostgreSQL 15,
+# whose server the tests start themselves
 # on a socket in a temporary directory, a C compiler, which builds the stand-in for NVIDIA's library,
 # podman with runc, Chromium, which reads the console, a simulated BMC with ipmitool, and what a service
 # of the whole machine would be made of (OpenSSH's server, Slurm with its accounting, MariaDB): those only
 # in a container without systemd, which would start them for everybody; the tests start their own on the
-# loopback. What cannot be installed is named; the tests that need it are skipped and say so, and `make run`
-# works without a sandbox.
+# loopback. `debian.sh soak`: what only the long tests need beside that, QEMU and mmdebstrap, for a machine
+# with systemd and control groups v2. What cannot be installed is named; the tests that need it are skipped and say so,
+# and `make run` works without a sandbox.
 set -eu
 
 what=${1:-test}
 wanted=""
 pairs="bwrap:bubblewrap mkfs.ext4:e2fsprogs"
+[ "$what" != soak ] || pairs="qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mkfs.ext4:e2fsprogs"
 slurm="slurmctld:slurmctld slurmd:slurmd sacct:slurm-client slurmdbd:slurmdbd slurmrestd:slurmrestd munged:munge mariadbd:mariadb-server"
 if [ "$what" = fleet ]; then
   pairs="$pairs unshare:util-linux"

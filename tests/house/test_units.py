@@ -41,6 +41,12 @@ def test_what_a_unit_starts_is_a_command_with_these_options(path: Path):
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_a_call_that_is_forbidden_is_refused_and_kills_nobody(path: Path):
+    """A unit's filter is inherited by all that it starts; without this systemd's answer is SIGSYS."""
+    assert service(path)["SystemCallErrorNumber"] == "EPERM"
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
 def test_a_unit_is_hardened(path: Path):
     said = service(path)
     assert said["UMask"] == "0077"
@@ -75,3 +81,10 @@ def test_systemd_understands_a_unit(path: Path):
     )
     left = [line for line in done.stderr.splitlines() if "is not executable" not in line]
     assert left == []
+
+
+def test_the_runner_s_unit_lets_a_sandbox_stand():
+    """Each was seen to keep bubblewrap from making one, or would: the filters are inherited."""
+    said = service(next(path for path in UNITS if path.stem == "ouvrage-agent"))
+    forbids = {"ProtectHostname", "RestrictNamespaces", "ProtectControlGroups", "ProtectKernelTunables", "PrivateUsers"}
+    assert not forbids & said.keys()

@@ -336,7 +336,7 @@ class Bomb:
     program: str
     outcomes: tuple[str, ...]
     within: str
-    limit_us: int = 8_000_000
+    limit_us: int = 60_000_000
 
 
 BOMBS: tuple[Bomb, ...] = (

@@ -43,7 +43,9 @@ _UNKNOWN_TO_RUNTIMES = ("statmount", "listmount", "open_tree_attr")
 """Newer than the library by which Debian 12's runtime looks names up. Without privileges they tell or
 copy no more than a program's own mounts."""
 _MEMORY_MIB, _DISK_MIB, _PIDS, _LOG_BYTES = 64, 16, 48, 100_000
-_PATIENCE_US = 60 * SECOND
+_LIMIT_US, _PATIENCE_US = 120 * SECOND, 240 * SECOND
+"""Far beyond what a try takes: where the machine is slow, that is no hole. The neighbour must outlive all tries."""
+
 _KEPT = "isolation.json"
 
 
@@ -122,7 +124,9 @@ def examine(isolation: str = "sandbox", bombs: Sequence[Bomb] = BOMBS) -> list[F
     with tempfile.TemporaryDirectory(prefix="ouvrage-trial-") as directory:
         trial = _Trial(Path(directory), isolation)
         try:
-            return [*ground, *trial.tries(), *map(trial.bomb, bombs)]
+            tries = list(trial.tries())
+            stands = any(each.name != "starts" for each in tries)
+            return [*ground, *tries, *(map(trial.bomb, bombs) if stands else ())]
         finally:
             trial.close()
 
@@ -230,7 +234,11 @@ class _Trial:
     def tries(self) -> Iterator[Finding]:
         """Everything that one program can try, beside a neighbour and the host's own services."""
         neighbour = self._begin(self._neighbour(), uid=_UIDS + 1)
-        self._until(lambda: "ready" in self._log(neighbour), neighbour)
+        ended = neighbour / RESULT
+        self._until(lambda: "ready" in self._log(neighbour) or ended.exists(), neighbour)
+        if "ready" not in self._log(neighbour):
+            yield self._unbegun(neighbour)
+            return
         with _services() as (port, abstract):
             told = {
                 "tries": [[each.name, each.body] for each in TRIES],
@@ -253,6 +261,14 @@ class _Trial:
         yield _finding(
             "secrets-outside", "a secret that others on the machine could read", seen,
             "report this: secrets must never be in a command line or a file",
+        )  # fmt: skip
+
+    def _unbegun(self, neighbour: AttemptFiles) -> Finding:
+        """What kept even the first from standing; nothing else can be tried then."""
+        reason = json.loads((neighbour / RESULT).read_bytes())["reason"]
+        return _finding(
+            "starts", "a sandbox stands at all", [self._log(neighbour).strip()[-300:] or reason],
+            "the service's own limits may forbid it: deploy/systemd/ouvrage-agent.service has those that do not",
         )  # fmt: skip
 
     def _denied(self) -> dict[str, tuple[int | None, int | None]]:
@@ -331,7 +347,7 @@ class _Trial:
 
     def _order(
         self, *command: str, inputs: Sequence[str] = (), outputs: Sequence[str] = (),
-        limit_us: int = 30 * SECOND, environment: dict[str, str] | None = None,
+        limit_us: int = _LIMIT_US, environment: dict[str, str] | None = None,
     ) -> Start:  # fmt: skip
         pairs = [{"name": name, "value": value} for name, value in (environment or {}).items()]
         return Start.model_validate(
