@@ -19,7 +19,7 @@ pytestmark = pytest.mark.soak
 UNITS = "/srv/ouvrage/deploy/systemd"
 ADDRESS = "http://127.0.0.1:8680"
 OWNER = f"export PATH=/opt/ouvrage/bin:$PATH OUVRAGE_URL={ADDRESS} OUVRAGE_TOKEN_FILE=/var/lib/ouvrage/owner.token; "
-TENANT = "export PATH=/opt/ouvrage/bin:$PATH OUVRAGE_HOME=/root/ann; "
+TENANT = "export PATH=/opt/ouvrage/bin:$PATH OUVRAGE_HOME=/srv/ann; "
 TRIAL_S = 580
 """For all that is tried out of a sandbox: seconds on a machine, minutes here."""
 
