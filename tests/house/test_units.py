@@ -86,5 +86,11 @@ def test_systemd_understands_a_unit(path: Path):
 def test_the_runner_s_unit_lets_a_sandbox_stand():
     """Each was seen to keep bubblewrap from making one, or would: the filters are inherited."""
     said = service(next(path for path in UNITS if path.stem == "ouvrage-agent"))
-    forbids = {"ProtectHostname", "RestrictNamespaces", "ProtectControlGroups", "ProtectKernelTunables", "PrivateUsers"}
+    forbids = {
+        "ProtectHostname",
+        "RestrictNamespaces",
+        "ProtectControlGroups",
+        "ProtectKernelTunables",
+        "PrivateUsers",
+    }
     assert not forbids & said.keys()

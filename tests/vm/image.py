@@ -43,8 +43,18 @@ Delegate=yes
 [Install]
 WantedBy=multi-user.target
 """
-_QUIET = ("apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "e2scrub_reap.service", "smartmontools.service",
-          "podman-auto-update.service", "podman-auto-update.timer", "podman-restart.service", "podman.socket", "podman.service")
+_QUIET = (
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "smartmontools.service",
+    "podman-auto-update.service",
+    "podman-auto-update.timer",
+    "podman-restart.service",
+    "podman.socket",
+    "podman.service",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +68,11 @@ class Image:
 
 def lacking() -> str:
     """Why no image can be made or started here; empty where it can."""
-    tools = {"qemu-system-x86_64": "qemu-system-x86", "mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs"}
+    tools = {
+        "qemu-system-x86_64": "qemu-system-x86",
+        "mmdebstrap": "mmdebstrap",
+        "mke2fs": "e2fsprogs",
+    }
     missing = [package for tool, package in tools.items() if _tool(tool) is None]
     if missing:
         return f"a virtual machine needs {', '.join(missing)}: tools/debian.sh soak"
@@ -123,7 +137,9 @@ def _install(system: Path, place: Path) -> None:
     _run(*pip, "--target", "/opt/tests", *TESTED_WITH)
     shutil.rmtree(inside)
     for name in ("tests", "tools", "deploy"):
-        shutil.copytree(ROOT / name, system / "srv/ouvrage" / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / name, system / "srv/ouvrage" / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(ROOT / "pyproject.toml", system / "srv/ouvrage")
     _settings(system)
 
@@ -152,7 +168,9 @@ def _wheels(place: Path) -> Path:
     _run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", wheels)
     pins = place / "pins.txt"
     pinned = r"^[A-Za-z0-9_.-]+==[^\\\n]+"
-    pins.write_text("\n".join(re.findall(pinned, (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE)))
+    pins.write_text(
+        "\n".join(re.findall(pinned, (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE))
+    )
     wanted = f"{_one(wheels, 'ouvrage-*.whl')}[server]"
     _run(
         sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:",
@@ -168,9 +186,13 @@ def _one(directory: Path, pattern: str) -> Path:
 
 def _run(*words: object) -> None:
     """Run it to its end; what it said stands in the error where it failed."""
-    done = subprocess.run(list(map(str, words)), cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        list(map(str, words)), cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, words[:3]))}: {(done.stdout + done.stderr)[-3000:]}")
+        raise RuntimeError(
+            f"{' '.join(map(str, words[:3]))}: {(done.stdout + done.stderr)[-3000:]}"
+        )
 
 
 def _tool(name: str) -> str | None:

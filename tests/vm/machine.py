@@ -74,7 +74,9 @@ class Machine:
             try:
                 more = self._link.recv(1 << 16)
             except TimeoutError:
-                raise TimeoutError(f"the machine did not answer; its console: {self.words()}") from None
+                raise TimeoutError(
+                    f"the machine did not answer; its console: {self.words()}"
+                ) from None
             if not more:
                 raise TimeoutError(f"the machine ended; its console: {self.words()}")
             self._rest += more
@@ -100,7 +102,13 @@ def started(image: Image, at: Path) -> Iterator[Machine]:
     ]  # fmt: skip
     console.touch()
     with open(at / "qemu.txt", "wb") as log:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "TMPDIR": str(at)})
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "TMPDIR": str(at)},
+        )
     try:
         with _connected(path, process, at / "qemu.txt") as link:
             machine = Machine(link, console)

@@ -49,7 +49,9 @@ def test_nothing_gets_out_on_v2(machine: Machine):
 
 
 def test_the_server_s_unit_stays_up(machine: Machine):
-    machine.good(f"install -m 644 {UNITS}/*.service /etc/systemd/system/ && systemctl daemon-reload")
+    machine.good(
+        f"install -m 644 {UNITS}/*.service /etc/systemd/system/ && systemctl daemon-reload"
+    )
     machine.good("systemctl enable --quiet --now ouvrage-server")
     machine.until("(echo > /dev/tcp/127.0.0.1/8680)")
     print(machine.good("systemctl status --no-pager ouvrage-server"))
@@ -78,10 +80,15 @@ def test_the_agent_s_unit_joins_and_proves_its_sandbox(machine: Machine):
 
 
 def test_a_tenant_s_job_in_the_sandbox_under_the_units(machine: Machine):
-    machine.good(f"{OWNER} ouvrage offer create standard --cpus 1 --memory 256MiB --disk 64MiB --price 0.30/h")
+    machine.good(
+        f"{OWNER} ouvrage offer create standard --cpus 1 --memory 256MiB --disk 64MiB --price 0.30/h"
+    )
     tenant = json.loads(machine.good(f"{OWNER} ouvrage tenant create acme --admin ann --json"))
     machine.good(f"{OWNER} ouvrage payment add acme 25 --reference T-1")
-    machine.good(f"{TENANT} ouvrage login {ADDRESS} --login ann@acme --password-stdin", stdin=f"{tenant['password']}\n")
+    machine.good(
+        f"{TENANT} ouvrage login {ADDRESS} --login ann@acme --password-stdin",
+        stdin=f"{tenant['password']}\n",
+    )
     said = machine.good(
         f"{TENANT} ouvrage job submit --offer standard --follow -- sh -c 'echo from inside as $(id -u); uname -n; grep Seccomp: /proc/self/status'",
         seconds=300,
@@ -94,12 +101,18 @@ def test_killed_they_are_started_again(machine: Machine):
     for unit in ("ouvrage-server", "ouvrage-agent"):
         was = main_pid(machine, unit)
         machine.good(f"systemctl kill --kill-whom=main --signal=KILL {unit}")
-        machine.until(f"now=$(systemctl show --property=MainPID --value {unit}); [ $now != 0 ] && [ $now != {was} ]")
+        machine.until(
+            f"now=$(systemctl show --property=MainPID --value {unit}); [ $now != 0 ] && [ $now != {was} ]"
+        )
     machine.until(f"{OWNER} ouvrage node list | grep '1 here now'")
 
 
 def test_stopping_the_agent_ends_nobody_s_work(machine: Machine):
-    job = json.loads(machine.good(f"{OWNER} ouvrage job submit --offer standard --json -- sh -c 'sleep 45; echo went on'"))["id"]
+    job = json.loads(
+        machine.good(
+            f"{OWNER} ouvrage job submit --offer standard --json -- sh -c 'sleep 45; echo went on'"
+        )
+    )["id"]
     machine.until(f"{OWNER} ouvrage job show {job} --json | grep -q running")
     machine.good("systemctl stop ouvrage-agent", seconds=120)
     assert machine.good("pgrep -fc '^sleep 45$'").strip() == "1"
