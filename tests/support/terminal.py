@@ -48,7 +48,9 @@ class Person:
         return self.seen.index(text, after) + len(text)
 
     def _read(self, patience: float) -> bool:
-        if not select.select([self.screen], [], [], patience)[0]:
+        screen = select.poll()  # select() knows no number above 1023
+        screen.register(self.screen, select.POLLIN)
+        if not screen.poll(patience * 1000):
             return False
         try:
             data = os.read(self.screen, 65536)

@@ -136,7 +136,8 @@ def close(
     new = replace(org, closed=True)
     said = f"{org.name} was closed by {actor.login}" + (f": {why}" if why else "")
     jobs, leases = end_work_of(tx, platform, engine, org, said)
-    detail = f"{why + '; ' if why else ''}ends {jobs} jobs and {leases} leases"
+    ends = f"ends {jobs} jobs and {leases} leases" if jobs or leases else ""
+    detail = "; ".join(each for each in (why, ends) if each)
     _restated(tx, platform, actor, "organisation.close", new, detail)
     for kind in ("person", "machine"):
         for user in users_of(tx.connection, org.org, kind):
