@@ -22,6 +22,7 @@ from ouvrage.adapters.slurm_commands import Commands
 from ouvrage.adapters.slurm_job import Asked, as_json
 from ouvrage.adapters.slurm_rest import Rest
 from ouvrage.agent.places import Places
+from ouvrage.model.work import UNDER_WAY
 from ouvrage.server.slurm.credential import Credential
 from tests.faults_platform.processes import Asker, Process, free_port
 from tests.support.driven import PLACES_USER, partition_of_ours
@@ -218,6 +219,15 @@ def _execute(twin: Twin, places: Places, over: threading.Event) -> None:
 def _through(owner: Asker, lab: Slurm) -> float:
     """Seconds from the first submission until every job has its recorded end and Slurm has none of them."""
     began = time.monotonic()
+    _submit_all(owner)
+    while _going(owner):
+        time.sleep(0.2)
+    _gone(lab)
+    return time.monotonic() - began
+
+
+def _submit_all(owner: Asker) -> None:
+    """All tasks, by clients at once."""
     clients = [
         threading.Thread(target=_submit, args=(owner, TASKS // CLIENTS)) for _ in range(CLIENTS)
     ]
@@ -225,10 +235,6 @@ def _through(owner: Asker, lab: Slurm) -> float:
         each.start()
     for each in clients:
         each.join()
-    while _going(owner):
-        time.sleep(0.2)
-    _gone(lab)
-    return time.monotonic() - began
 
 
 def _submit(owner: Asker, count: int) -> list[float]:
@@ -240,8 +246,7 @@ def _submit(owner: Asker, count: int) -> list[float]:
 
 
 def _going(owner: Asker) -> bool:
-    states = ("waiting", "starting", "running", "stopping")
-    return any(owner.get(f"/v1/jobs?limit=1&state={state}")["items"] for state in states)
+    return any(owner.get(f"/v1/jobs?limit=1&state={state}")["items"] for state in UNDER_WAY)
 
 
 def _submits(owner: Asker, lab: Slurm) -> tuple[float, float]:
@@ -260,13 +265,7 @@ def _handed(lab: Slurm, count: int) -> None:
 def _views(owner: Asker) -> dict[str, float]:
     """How long each view takes with all those jobs, in s: the median of five."""
     for _ in range((LISTED - SUBMITS) // TASKS + 1):
-        clients = [
-            threading.Thread(target=_submit, args=(owner, TASKS // CLIENTS)) for _ in range(CLIENTS)
-        ]
-        for each in clients:
-            each.start()
-        for each in clients:
-            each.join()
+        _submit_all(owner)
     views = {
         "the newest 200 jobs": "/v1/jobs?limit=200",
         "200 jobs that wait": "/v1/jobs?limit=200&state=waiting",

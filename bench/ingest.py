@@ -262,13 +262,13 @@ class Line:
             self._ends[1].close()
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     """Seconds of processor time that a process has used."""
     words = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _waited_s(pid: int) -> float:
+def waited_s(pid: int) -> float:
     """Seconds that threads of a process were ready and had no core."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text("ascii").split()[1]) for task in tasks) / 1e9
@@ -314,11 +314,11 @@ async def _fleet(port: int, pid: int, known: Known, seconds: float) -> Fleet:
             await asyncio.sleep(max(0.0, EVERY_S - (time.perf_counter() - begun)))
         line.close()
 
-    began, used, waited = time.perf_counter(), _cpu_s(pid), _waited_s(pid)
+    began, used, waited = time.perf_counter(), cpu_s(pid), waited_s(pid)
     calls = asyncio.create_task(_interactive(port, known.token, 3600.0, over))
     await asyncio.gather(*(agent(number, key) for number, key in enumerate(known.keys)))
     took = time.perf_counter() - began
-    core, others = (_cpu_s(pid) - used) / took, (_waited_s(pid) - waited) / took
+    core, others = (cpu_s(pid) - used) / took, (waited_s(pid) - waited) / took
     over.set()
     return Fleet(posts, await calls, core, others, refused)
 
@@ -368,7 +368,7 @@ async def _turn(port: int, pid: int, known: Known, turn: int, moments: int, post
             else (EVENTS, "application/cloudevents-batch+json")
         )
         lines = [Line(port) for _ in range(16)]
-        used = _cpu_s(pid)
+        used = cpu_s(pid)
         await asyncio.gather(
             *(
                 _posts(line, path, kind, list(zip(known.keys, bodies, strict=False))[n::16])
@@ -377,7 +377,7 @@ async def _turn(port: int, pid: int, known: Known, turn: int, moments: int, post
         )
         samples = sum(each.samples for each in made)
         ways[way] = (
-            (_cpu_s(pid) - used) / samples,
+            (cpu_s(pid) - used) / samples,
             sum(line.sent for line in lines) / samples,
         )
     return Turn(ways["ours"], ways["events"])

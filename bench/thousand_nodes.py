@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench._figure import BLUE, BROWN, GREEN, curves
-from bench.ingest import EVERY_S, GPUS, Line, batch_of
+from bench.ingest import EVERY_S, GPUS, Line, batch_of, cpu_s, waited_s
 from ouvrage.adapters.clock import now_us
 from ouvrage.server.identify import SESSION_COOKIE
 from ouvrage.wire.runner import Ask, Enrol, Inventory, Orders, Report, Standing
@@ -130,15 +130,15 @@ class Fleet:
             await self._join(admin, size)
             await asyncio.sleep(EVERY_S)  # every machine has been heard once
             self.step = Step(size)
-            used, waited, began = _cpu_s(self.pid), _waited_s(self.pid), time.perf_counter()
+            used, waited, began = cpu_s(self.pid), waited_s(self.pid), time.perf_counter()
             over = asyncio.Event()
             work = [asyncio.create_task(each) for each in (self._submits(over), self._person(over))]
             await asyncio.sleep(seconds)
             over.set()
             await asyncio.gather(*work)
             took = time.perf_counter() - began
-            self.step.core = (_cpu_s(self.pid) - used) / took
-            self.step.others = (_waited_s(self.pid) - waited) / took
+            self.step.core = (cpu_s(self.pid) - used) / took
+            self.step.others = (waited_s(self.pid) - waited) / took
             self._weigh()
             steps.append(self.step)
             print(_row(self.step), flush=True)
@@ -256,16 +256,6 @@ class Fleet:
 
     def _note(self, sort: str, took: float) -> None:
         self.step.took.setdefault(sort, []).append(took)
-
-
-def _cpu_s(pid: int) -> float:
-    words = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _waited_s(pid: int) -> float:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text("ascii").split()[1]) for task in tasks) / 1e9
 
 
 def _row(step: Step) -> str:

@@ -41,10 +41,8 @@ def ann(node: OwnNode) -> Client:
 
 @pytest.fixture(scope="module")
 def service(node: OwnNode, ann: Client) -> Iterator[str]:
-    job = node.submit(ann, "python3", "-c", ODD, port=8000, health="/health", name="odd")
-    node.until_well(ann, job)
-    yield job
-    node.cancel(ann, job)
+    with node.serving(ann, ODD, "odd") as job:
+        yield job
 
 
 def said(who: Client, job: str) -> str:

@@ -36,10 +36,8 @@ def ann(node: OwnNode) -> Client:
 
 @pytest.fixture(scope="module")
 def service(node: OwnNode, ann: Client) -> Iterator[str]:
-    job = node.submit(ann, "python3", "-c", ECHO, port=8000, health="/health", name="echo")
-    node.until_well(ann, job)
-    yield job
-    node.cancel(ann, job)
+    with node.serving(ann, ECHO, "echo") as job:
+        yield job
 
 
 def dialled(node: OwnNode, who: Client, path: str, **more: Any) -> ClientConnection:

@@ -31,10 +31,8 @@ def ann(node: OwnNode) -> Client:
 
 @pytest.fixture(scope="module")
 def service(node: OwnNode, ann: Client) -> Iterator[str]:
-    job = node.submit(ann, "python3", "-c", SERVICE, port=8000, health="/health", name="svc")
-    node.until_well(ann, job)
-    yield job
-    node.cancel(ann, job)
+    with node.serving(ann, SERVICE, "svc") as job:
+        yield job
 
 
 def at(job: str, path: str) -> str:

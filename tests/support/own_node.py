@@ -63,6 +63,14 @@ class OwnNode:
         who.post(f"/v1/jobs/{job}/cancel", {})
         self.until(who, job, "cancelled", "done", "failed")
 
+    @contextmanager
+    def serving(self, who: Client, program: str, name: str) -> Iterator[str]:
+        """A service of somebody's that is well, written in Python; its job."""
+        job = self.submit(who, "python3", "-c", program, port=8000, health="/health", name=name)
+        self.until_well(who, job)
+        yield job
+        self.cancel(who, job)
+
 
 @contextmanager
 def own_node(state: Path) -> Iterator[OwnNode]:

@@ -6,12 +6,10 @@ reads the first one's. Another key would part every host from every other.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
-from ouvrage.adapters.clock import new_id, random_bytes
-from ouvrage.adapters.home import make_private
+from ouvrage.adapters.clock import random_bytes
+from ouvrage.adapters.home import make_private, write_once
 from ouvrage.base.errors import OuvrageError
 from ouvrage.fleet.plan import Keys
 
@@ -43,7 +41,7 @@ def keys_of(home: Path, *, make: bool) -> Keys | None:
 def _key(file: Path, length: int, make: bool) -> bytes | None:
     try:
         if make and not file.exists():
-            _put(file, _made(file, length))
+            write_once(file, _made(file, length))
         data = file.read_bytes()
     except FileNotFoundError:
         return None
@@ -64,18 +62,3 @@ def _made(file: Path, length: int) -> bytes:
     if file.suffix == ".password":
         return random_bytes(length // 2).hex().encode()
     return random_bytes(length)
-
-
-def _put(file: Path, data: bytes) -> None:
-    draft = file.with_name(f".{file.name}-{new_id()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, file)
-    finally:
-        os.unlink(draft)

@@ -37,6 +37,22 @@ def make_private(directory: Path) -> Path:
     return directory
 
 
+def write_once(file: Path, data: bytes) -> None:
+    """A private file that appears whole or not at all, and stays as whoever came first wrote it."""
+    draft = file.with_name(f".{file.name}-{new_id()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, file)
+    finally:
+        os.unlink(draft)
+
+
 def source_id(where: Path) -> str:
     """This home's source id, created on first use.
 
@@ -45,18 +61,7 @@ def source_id(where: Path) -> str:
     """
     file = make_private(where) / "source"
     if not file.exists():
-        draft = where / f".source-{os.getpid()}-{new_id()}"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, (new_id() + "\n").encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.link(draft, file)
-        finally:
-            os.unlink(draft)
+        write_once(file, (new_id() + "\n").encode())
     text = file.read_text(encoding="ascii", errors="replace").strip()
     if not _SOURCE.fullmatch(text):
         raise OuvrageError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -51,7 +52,7 @@ class Socket:
     timeout_s: float = 5
 
 
-class _Plug:
+class _Plug(ABC):
     """What every plug does in the same way."""
 
     kind = "plug"
@@ -99,11 +100,11 @@ class _Plug:
             return None
         return Reading(name="power", value=Decimal(told.power_mw) / 1000, unit="W", verdict="OK")
 
-    def _switch(self, *, on: bool) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _switch(self, *, on: bool) -> None: ...
 
-    def _measured(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _measured(self) -> Any: ...
 
     def _get(self, path: str, headers: dict[str, str] | None = None) -> Any:
         """The JSON behind a path. Raises ``PowerFault``; its words never repeat the address."""

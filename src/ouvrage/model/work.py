@@ -13,7 +13,8 @@ from typing import ClassVar
 from ouvrage.model.selling import Placed
 
 ENDED = ("done", "failed", "cancelled", "refused")
-JOB_STATES = ("waiting", "starting", "running", "stopping", *ENDED)
+UNDER_WAY = ("waiting", "starting", "running", "stopping")
+JOB_STATES = (*UNDER_WAY, *ENDED)
 ATTEMPT_STATES = ("ordered", "starting", "running", "stopping", "scrubbing", "ended")
 OUTCOMES = (
     "done",

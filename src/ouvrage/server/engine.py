@@ -29,6 +29,7 @@ from ouvrage.store.platform.work import (
     JobRow,
     any_waiting,
     attempt_of,
+    attempts_of,
     change_attempt,
     change_job,
     job_of,
@@ -215,8 +216,7 @@ def cancel_job(platform: Platform, tx: Transaction, job: JobRow, *, why: str, re
     """End a job: at once where it waits, after its grace where it runs."""
     if job.over:
         return
-    running = [each for each in open_attempts(tx.connection) if each.job == job.job]
-    for attempt in running:
+    for attempt in attempts_of(tx.connection, job.job):
         stop(platform, tx, attempt, why=why, reason=reason)
     left = job_of(tx.connection, job.job)
     if left is not None and left.state == "waiting":

@@ -27,7 +27,7 @@ from ouvrage.console.blocks import (
     Table,
     Tiles,
 )
-from ouvrage.model.work import ENDED
+from ouvrage.model.work import ENDED, UNDER_WAY
 from ouvrage.server.access import engine_of
 from ouvrage.server.authorise import may
 from ouvrage.server.pages import telemetry
@@ -59,7 +59,7 @@ def listed(seen: Visit) -> ConsolePage:
     """Jobs, newest first: those under way, or all."""
     _ = seen.word
     every = seen.given("all") == "1"
-    states = None if every else ("waiting", "starting", "running", "stopping")
+    states = None if every else UNDER_WAY
     found = jobs.listed(
         seen.platform, seen.who, states=states, project=seen.given("project") or None, lease=None,
         cursor=seen.given("before") or None, limit=MOST,

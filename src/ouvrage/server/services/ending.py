@@ -7,6 +7,7 @@ stop and has its own grace, so that a checkpoint may still be written; a lease e
 from __future__ import annotations
 
 from ouvrage.model.tenancy import Organisation
+from ouvrage.model.work import UNDER_WAY
 from ouvrage.server.context import Platform
 from ouvrage.server.engine import Engine, stop
 from ouvrage.server.services.leasing import end_lease
@@ -14,7 +15,6 @@ from ouvrage.store.platform.selling import change_lease, open_leases
 from ouvrage.store.platform.work import job_page, open_attempts
 from ouvrage.store.transaction import Transaction
 
-_UNDER_WAY = ("waiting", "starting", "running", "stopping")
 _EVERY = 1_000_000
 
 
@@ -22,7 +22,7 @@ def end_work_of(
     tx: Transaction, platform: Platform, engine: Engine, org: Organisation, why: str
 ) -> tuple[int, int]:
     """End all jobs and leases of an organisation; how many of each."""
-    jobs = job_page(tx.connection, orgs=[org.org], states=_UNDER_WAY, limit=_EVERY, cursor=None)
+    jobs = job_page(tx.connection, orgs=[org.org], states=UNDER_WAY, limit=_EVERY, cursor=None)
     for job in jobs:
         engine.cancel(tx, job, why="cancelled", reason=why)
     leases = [row for row in open_leases(tx.connection, kind="term") if row.org == org.org]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ouvrage.base.time import DAY
+from ouvrage.model.work import UNDER_WAY
 from ouvrage.server.authorise import may
 from ouvrage.server.context import Actor, Platform
 from ouvrage.server.services import jobs, nodes
@@ -18,7 +19,6 @@ from ouvrage.wire.work import CapacityTold, JobTold, Need, TodayTold
 
 MOST = 200
 MOST_FAILED = 5
-UNDER_WAY = ("waiting", "starting", "running", "stopping")
 
 
 def today(platform: Platform, actor: Actor) -> TodayTold:
