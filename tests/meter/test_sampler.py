@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from ouvrage.meter import sampler as module
 from ouvrage.meter.inbox import Inbox
 from ouvrage.meter.record import Record
 from ouvrage.meter.sampler import PERIOD_US, Instruments, Sampler
@@ -29,6 +30,12 @@ class Moments:
 
     def moment(self) -> int:
         return self.now
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meter keeps descriptors until its process ends; that of the tests goes on, with more than ``select`` can count."""
+    monkeypatch.setattr(module, "_descriptors_to_keep", lambda: 0)
 
 
 class Reader(Instruments):
